@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 
 #include "layouts/base/error.h"
@@ -21,6 +22,13 @@ constexpr const char* kCostFormatField = "tilesmith_cost";
 
 [[noreturn]] void ThrowErrno(const std::string& path, const char* what) {
   throw Error(ErrorCode::kEnvironment, fmt::format("{}: cannot {}: {}", path, what, std::strerror(errno)));
+}
+
+// Whatever else may come between.
+bool MayWrite(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const char* const written = FileExists(path) ? path.c_str() : folder.empty() ? "." : folder.c_str();
+  return access(written, W_OK) == 0 || (errno != EACCES && errno != EROFS);
 }
 
 // Format 1 has only what tells machines apart. nullopt: a machine whose instructions have no name here.
@@ -42,7 +50,13 @@ std::optional<Target> TargetOfLine(const nlohmann::json& json, int format) {
 
 CostFile::CostFile(std::string path, const Target& cpu, int threads)
     : path_(std::move(path)), target_(cpu), threads_(threads) {
-  if (path_.empty() || !FileExists(path_)) return;
+  if (path_.empty()) return;
+  keeps_ = MayWrite(path_);
+  if (!keeps_) {
+    warnings_.push_back(fmt::format(
+        "{} may not be written to: costs that it lacks are not kept (--costs names another file)", path_));
+  }
+  if (!FileExists(path_)) return;
   constexpr int64_t kProblemsNamed = 10;
   int64_t problems = 0;
   std::istringstream in(ReadTextFile(path_));
@@ -93,7 +107,7 @@ std::optional<double> CostFile::Find(const CostKey& key) const {
 
 void CostFile::Add(const CostKey& key, double seconds) {
   seconds_[key] = seconds;
-  if (path_.empty()) return;
+  if (!keeps_) return;
   nlohmann::ordered_json json;
   json[kCostFormatField] = kCostFormat;
   json["target"] = TargetToJson(target_);

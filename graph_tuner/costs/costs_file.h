@@ -29,10 +29,12 @@ class CostFile {
   std::optional<double> Find(const CostKey& key) const;
   // All figures of this machine and thread count.
   const std::map<CostKey, double>& figures() const { return seconds_; }
-  // Remembers the figure and appends its line in one write, so that concurrent writers do not interleave.
-  // Throws Error(kEnvironment) naming the file when it cannot.
+  // Remembers the figure and appends its line in one write, so that concurrent writers do not interleave; a
+  // file that may not be written to, of which a warning tells, is left alone. Throws Error(kEnvironment)
+  // naming the file when it cannot.
   void Add(const CostKey& key, double seconds);
-  // "costs.jsonl:17: skipped: ..." for the first lines that are no costs, and how many more there are.
+  // That the file may not be written to; "costs.jsonl:17: skipped: ..." for the first lines that are no
+  // costs, and how many more there are.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
@@ -40,6 +42,7 @@ class CostFile {
   void Append(const std::string& line);
 
   std::string path_;
+  bool keeps_ = false;  // figures, in the file
   Target target_;
   int threads_;
   bool torn_ = false;  // the file does not end in a newline

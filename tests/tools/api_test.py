@@ -179,8 +179,8 @@ class PackageTest(unittest.TestCase):
             written = tilesmith.tune(
                 NETWORK,
                 plan,
-                time_budget="1s",
-                graph_time_budget=2,
+                seconds="1s",
+                graph_seconds=2,
                 rounds=0,
                 threads=1,
                 input_shapes=[SHAPE],
@@ -197,7 +197,7 @@ class PackageTest(unittest.TestCase):
 
             log = plan + ".log.jsonl"
             again = os.path.join(folder, "again.jsonl")
-            wanted = dict(log=log, time_budget="2s", rounds=0, threads=1, input_shapes=[SHAPE])
+            wanted = dict(log=log, seconds="2s", rounds=0, threads=1, input_shapes=[SHAPE])
             self.assertEqual(tilesmith.graph_tune(NETWORK, again, **wanted), again)
             self.assertEqual(
                 tilesmith.optimize(NETWORK, again, seconds=1, database=False, threads=1, input_shapes=[SHAPE]),
@@ -206,9 +206,9 @@ class PackageTest(unittest.TestCase):
             self.assertTrue(os.path.exists(again))
             with self.assertRaisesRegex(RuntimeError, "resnet51"):
                 tilesmith.tune("resnet51", plan)
-            with self.assertRaisesRegex(RuntimeError, "time_budget must be a duration"):
-                tilesmith.tune(NETWORK, plan, time_budget="soon")
-            with self.assertRaisesRegex(RuntimeError, "no_such_program"):
+            with self.assertRaisesRegex(RuntimeError, "seconds must be a duration"):
+                tilesmith.tune(NETWORK, plan, seconds="soon")
+            with self.assertRaisesRegex(RuntimeError, "no_such_program is not on the PATH: .* as `program`"):
                 tilesmith.tune(NETWORK, plan, program="no_such_program")
 
     def test_quantize(self):
@@ -239,7 +239,7 @@ class PackageTest(unittest.TestCase):
                 tilesmith.tune(
                     NETWORK,
                     plan,
-                    time_budget="10m",
+                    seconds="10m",
                     threads=1,
                     input_shapes=[SHAPE],
                     database=False,

@@ -71,6 +71,8 @@ TEST(DamagedFiles, SimulateNamesTheLineOfASpace) {
     return Tilesmith(arguments);
   };
   EXPECT_EQ(simulate(good).exit_code, 0);
+  EXPECT_NE(simulate(good, {"--curve"}).out.find("No curve: its first point is after 10 trials"),
+            std::string::npos);
   for (const std::string& text : {header, header + "18446744073709551615 3.0\n",
                                   good.substr(0, header.size() / 2), header + "0 inf\n"}) {
     const ProgramResult result = simulate(text);

@@ -53,6 +53,9 @@ TEST_F(ErrorsTest, HelpOfACommandEitherWayAndWithinTheWidth) {
   for (const char* heading : {"\nOptions:\n", "\nOutput:\n", "\nModel:\n", "\nMachine:\n"})
     EXPECT_THAT(help.out, testing::HasSubstr(heading));
   EXPECT_THAT(Tilesmith({"--version"}).out, testing::StartsWith("tilesmith "));
+  EXPECT_THAT(Tilesmith({"--version"}, {.environment = {"TILESMITH_MAX_ISA=portable"}}).out,
+              testing::HasSubstr("instructions: portable, "));
+  EXPECT_EQ(Tilesmith({"--version"}, {.environment = {"TILESMITH_MAX_ISA=sse9"}}).exit_code, kUsage);
 }
 
 // A wide terminal breaks none of these lines.
@@ -171,6 +174,26 @@ TEST_F(ErrorsTest, OptionsThatWouldBeIgnored) {
                 kEnvironment, "libonnxruntime.so cannot be used as ONNX Runtime");
 }
 
+TEST_F(ErrorsTest, OptionsOfWhatIsNotDone) {
+  const std::string net = "squeezenet1_1", conv = "ic8ih8oc8kh1", out = Missing("out");
+  ExpectRefusal({"run", net, "--streams", "1", "--runs", "5"}, kUsage, "--runs is not for --streams");
+  ExpectRefusal({"bench", net, "--sweep", "batch", "--batch", "3"}, kUsage,
+                "--batch is not for --sweep batch");
+  ExpectRefusal({"bench", net, "--sweep", "streams", "--streams", "2"}, kUsage,
+                "--streams is not for --sweep streams");
+  ExpectRefusal({"bench", net, "--sweep", "threads", "--time", "5ms"}, kUsage, "--time is not for --sweep");
+  ExpectRefusal({"bench", "--transforms", "--time", "5ms"}, kUsage, "--time is not for --transforms");
+  ExpectRefusal({"bench", conv, "--network-time", "1s"}, kUsage, "--network-time is for a MODEL");
+  ExpectRefusal({"bench", conv, "--onnxruntime", "x.so"}, kUsage, "--onnxruntime is for a MODEL");
+  ExpectRefusal({"tune", conv, "-o", out, "--no-fusion"}, kUsage, "--no-fusion is for a MODEL");
+  ExpectRefusal({"graph-tune", net, "--default-schedules", "-o", out, "--onnxruntime", "x.so"}, kUsage,
+                "--onnxruntime is for --check");
+  ExpectRefusal({"explain", net, "conv1", "--default-schedules", "--plans", "5"}, kUsage,
+                "--plans is for a summary of all nodes");
+  ExpectRefusal({"report", out, out, "-o", out, "--no-explain", "--explain-time", "3s"}, kUsage,
+                "--explain-time and --no-explain exclude each other");
+}
+
 TEST_F(ErrorsTest, Numbers) {
   const std::string log = Missing("log.jsonl");
   ExpectRefusal({"tune", "resnet18", "-o", log, "--trials", "-3"}, kUsage,
@@ -233,6 +256,10 @@ TEST_F(ErrorsTest, Workloads) {
                 "suite.txt:3: ");
   ExpectRefusal({"bench", "--suite", File("none.txt", "# none\n")}, kUsage, "none.txt: no workloads");
   ExpectRefusal({"bench", "--suite", Missing("suite")}, kEnvironment, "cannot read");
+  const std::string log = File("log.jsonl", R"({"conditions":{}})");
+  ExpectRefusal({"bench", "--suite", log}, kUsage, "JSON, as of a tuning log or a plan, not a suite");
+  const std::string wide = File("wide.txt", "ic" + std::string(900, 'x') + "\n");
+  EXPECT_LT(Tilesmith({"bench", "--suite", wide}).err.size(), 500u);
 }
 
 TEST_F(ErrorsTest, Logs) {

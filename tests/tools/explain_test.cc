@@ -1,7 +1,9 @@
 // `tilesmith explain`, end to end on a network of two convolutions whose records are made up: differences of
 // half a second, beside which no measured transform or pooling counts.
 #include <onnx/onnx_pb.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "graph_tuner/plan/plan_file.h"
@@ -134,6 +136,24 @@ TEST_F(ExplainTest, ANodeWithEveryOption) {
   EXPECT_EQ(json["why_not"], "NCHW");
   EXPECT_THAT(Text(json["why"]), testing::StartsWith("NCHW: 1000.0000"));
   EXPECT_THAT(Text(json["why"]), HasSubstr(" > NCHW16c -> NCHW: 500.0000"));
+}
+
+TEST_F(ExplainTest, BesideALogThatIsOnlyForReading) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.File("log.jsonl"), model = directory.File("model.onnx");
+  WriteFile(log, ReadFile(Log()));
+  WriteFile(model, ReadFile(Model()));
+  using std::filesystem::perms;
+  std::filesystem::permissions(
+      directory.path(), perms::owner_read | perms::owner_exec | perms::others_read | perms::others_exec);
+  std::vector<std::string> command = {TILESMITH_BINARY, "explain", model, "--log", log, "--threads", "1"};
+  if (geteuid() == 0)  // whom permissions do not bind
+    command.insert(command.begin(), {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"});
+  const ProgramResult result = RunProgram(command);
+  std::filesystem::permissions(directory.path(), perms::owner_all);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("log.costs.jsonl may not be written to: costs that it lacks are not kept "
+                                    "(--costs names another file)"));
 }
 
 TEST_F(ExplainTest, TheSameAsText) {

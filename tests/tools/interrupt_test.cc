@@ -86,15 +86,17 @@ TEST(InterruptTest, ARunStopsWithinTheNetwork) {
 
 TEST(InterruptTest, TimesOfRunsBeforeAreReported) {
   const TemporaryDirectory directory;
-  BackgroundProgram run({TILESMITH_BINARY, "run", "squeezenet1_1", "--input-shape", "input=1x3x48x48",
-                         "--runs", "1000000000", "--output", directory.File("out"), "--perf-map"},
-                        {.seconds = kSeconds});
+  BackgroundProgram run(
+      {TILESMITH_BINARY, "run", "squeezenet1_1", "--input-shape", "input=1x3x48x48", "--runs", "1000000000",
+       "--profile", "--output", directory.File("out"), "--perf-map"},
+      {.seconds = kSeconds});
   ASSERT_TRUE(WaitUntilItRuns(run));
   ASSERT_TRUE(WaitUntilItComputed(run));
   run.Signal(SIGTERM);
   const ProgramResult result = run.Wait();
   EXPECT_EQ(result.exit_code, kInterrupted) << result.err;
   EXPECT_THAT(result.out, testing::HasSubstr("median ms"));
+  EXPECT_THAT(result.err, testing::HasSubstr("not made: the profile, " + directory.File("out")));
 }
 
 TEST(InterruptTest, BenchStopsWithinAConvolution) {

@@ -259,6 +259,29 @@ TEST_F(LogCommandTest, ImportedRecordsCanBeMeasuredHereAndExported) {
   ExpectLogRefusal({"best", theirs}, 2, "a log of AutoTVM's, which `tilesmith log import` reads");
 }
 
+TEST_F(LogCommandTest, AnEmptyLogIsSaidToBeEmpty) {
+  const std::string empty = File("empty.jsonl", "");
+  for (const char* command : {"best", "stats"}) {
+    const ProgramResult result = Tilesmith({"log", command, empty});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.out, testing::AllOf(HasSubstr("no records\n"), testing::Not(HasSubstr("workload"))));
+  }
+  EXPECT_THAT(Tilesmith({"log", "verify", empty}).err, HasSubstr("empty.jsonl holds no record to verify"));
+}
+
+TEST_F(LogCommandTest, LoopsAndReasonsStayInTheWidth) {
+  const ProgramOptions narrow = {.environment = {"COLUMNS=80"}};
+  const ProgramResult shown =
+      Tilesmith({"log", "show", "ic64ih56oc64oh56kh3ph1", "--template", "portable"}, narrow);
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  const ProgramResult exported = Tilesmith({"log", "export", Log(), "-o", File("narrow.log")}, narrow);
+  if (exported.out.find("left out") != std::string::npos) {  // records of templates that AutoTVM has not
+    EXPECT_THAT(exported.out, HasSubstr("because"));
+  }
+  std::istringstream lines(shown.out + exported.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+}
+
 TEST_F(LogCommandTest, TimesStayInNarrowTables) {
   const auto narrow = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "log");

@@ -134,6 +134,10 @@ TEST(NetworkTest, OutputsAreTheSameForTheSameInputFile) {
   run("input=" + directory.File("in.npy"), "a.npz");
   run(directory.File("in.npz"), "b.npz");
   run(directory.File("in.npy"), "folder");
+  const ProgramResult twice = Tilesmith(Small({"run", "squeezenet1_1", "--input", directory.File("in.npz"),
+                                               "--input", "input=" + directory.File("in.npy")}));
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_NE(twice.err.find("input \"input\" is given twice"), std::string::npos) << twice.err;
   const std::vector<NamedTensor> outputs = ReadNpz(directory.File("a.npz"));
   ASSERT_EQ(outputs.size(), 1u);
   EXPECT_EQ(outputs[0].second.shape(), (Shape{1, 1000}));

@@ -189,6 +189,10 @@ TEST_F(QuantizeTest, RefusesWhatDoesNotFit) {
   WriteNpz(directory.File("typed.npz"),
            {{"x", Tensor({1, 3, 8, 9}, Layout::Nchw(DataType::kU8))}, {"z", Samples(1, 9, 1)}});
   refused({"--calibrate", directory.File("typed.npz")}, 2, "the file holds 1x3x8x9 of u8");
+  WriteNpz(directory.File("foo.npz"), {{"foo", Tensor({1, 3, 64, 64})}});
+  ExpectRefusal({"quantize", "squeezenet1_1", "-o", output, "--calibrate", directory.File("foo.npz"),
+                 "--input-shape", "input=1x3x64x64"},
+                2, "nothing for the input \"input\"");
   refused({"--input-shape", "width=9", "--method", "percentile", "--percentile", "20"}, 2,
           "--percentile must be more than 50");
   refused({"--input-shape", "width=9", "--keep", "nothing"}, 2, "no node \"nothing\" to keep");

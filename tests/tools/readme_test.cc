@@ -143,8 +143,10 @@ std::string ScaledDown(std::string text) {
   if (!lacks("tilesmith tune") && lacks("--trials")) text += " --trials 2";
   if (!lacks("tilesmith simulate")) text += lacks("--seeds ") ? " --trials 10 --seeds 1" : " --trials 10";
   if (!lacks("tilesmith graph-tune")) text += " --time 1ms --rounds 1";
-  if (!lacks("tilesmith bench") && lacks("--time ") && lacks("--transforms"))
-    text += " --time 1ms --network-time 10ms";
+  if (!lacks("tilesmith bench") && lacks("--time ") && lacks("--transforms") && lacks("--sweep")) {
+    const bool of_workloads = !lacks("--suite") || std::regex_search(text, std::regex("bench \\S*ic[0-9]"));
+    text += of_workloads ? " --time 1ms" : " --time 1ms --network-time 10ms";
+  }
   return text;
 }
 

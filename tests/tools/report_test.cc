@@ -346,6 +346,10 @@ TEST(ReportCommandTest, WritesAPageOfATunedNetwork) {
   EXPECT_EQ(without.exit_code, 0);
   EXPECT_THAT(without.out, HasSubstr("give its sizes with --input-shape"));
   ExpectRefusal({"report", log, plan, bench, "-o", page, "--model", "resnet18"}, 2, "is another network");
+  ExpectRefusal({"report", log, plan, bench, "-o", page, "--batch", "8"}, 2, "is another network");
+  WriteFile(directory.File("other.json"), R"({"version": [1, 7, 4]})");
+  ExpectRefusal({"report", log, plan, directory.File("other.json"), "-o", page}, 2,
+                "not what `tilesmith bench --json` prints");
 }
 
 }  // namespace

@@ -85,6 +85,20 @@ TEST(TableTest, WhatNobodyKnowsIsAlignedAsTheNumberItWouldBe) {
             "a               -  yes\n");
 }
 
+TEST(TableTest, SmallSizesAreNotZero) {
+  const std::pair<int64_t, const char*> sizes[] = {
+      {0, "0.0"}, {100, "0.0001"}, {12 << 10, "0.012"}, {512 << 10, "0.50"}, {5 << 20, "5.0"}};
+  for (const auto& [bytes, text] : sizes) EXPECT_EQ(MebibytesCell(bytes).text, text);
+}
+
+TEST(ReportTest, TablesWithoutRowsAreForProgramsOnly) {
+  Report report;
+  report.Fact("records", "records", CountCell(0));
+  report.AddTable({"rows", "Each row:", {{"name", "name"}}});
+  EXPECT_EQ(report.ToText(), "records  0\n");
+  EXPECT_EQ(report.ToJson(), "{\n  \"records\": 0,\n  \"rows\": []\n}\n");
+}
+
 TEST(ReportTest, TablesAreOneLineApart) {
   Report report;
   for (const char* key : {"first", "second"}) {

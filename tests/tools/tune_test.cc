@@ -104,7 +104,28 @@ TEST(TuneTest, ADatabaseThatIsBrokenOrUnwritableIsOnlyAWarning) {
   const ProgramResult nowhere = Tilesmith({"tune", kWorkload, "-o", directory.File("b.jsonl"), "--trials",
                                            "2", "--db", "/proc/nowhere/db.jsonl"});
   EXPECT_EQ(nowhere.exit_code, 0);
-  EXPECT_THAT(nowhere.err, testing::HasSubstr("warning: database"));
+  EXPECT_THAT(nowhere.err, testing::HasSubstr("warning: database: cannot make directory /proc/nowhere: "));
+  const ProgramResult folder = Tilesmith(
+      {"tune", kWorkload, "-o", directory.File("c.jsonl"), "--trials", "2", "--db", directory.path()});
+  EXPECT_EQ(folder.exit_code, 0);
+  EXPECT_THAT(folder.err, testing::HasSubstr("warning: database: cannot read " + directory.path() + ": "));
+}
+
+TEST(TuneTest, TheFirstConfigsOfASpaceTellNothingOfTheTimeLeft) {
+  const TemporaryDirectory directory;
+  const ProgramResult result = Tilesmith({"measure-space", kSmallConv, "-o", directory.File("a.space"),
+                                          "--template", "portable", "--keep", "rows=1,2 ow_tile=1,2", "-v"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, testing::ContainsRegex("^1/[0-9]+\n[^l]*\n19/[0-9]+\n20/[0-9]+  left "));
+}
+
+TEST(TuneTest, WhatIsAskedOfAConfigIsNamedWhereThereIsNone) {
+  const TemporaryDirectory directory;
+  const ProgramResult result = Tilesmith({"tune", kWorkload, "-o", directory.File("log.jsonl"), "--trials",
+                                          "2", "--max-error", "1e-30", "--no-baseline"});
+  EXPECT_EQ(result.exit_code, 4);
+  EXPECT_THAT(result.err, testing::ContainsRegex(
+                              "worked with an error of at most 1e-30 in [0-9]+ trials, [0-9]+ more than"));
 }
 
 TEST(TuneTest, AFullDiskIsNamedAndTearsNothing) {

@@ -282,6 +282,18 @@ TEST(ProgressTest, StagesEstimateTheTimeLeft) {
               testing::HasSubstr("running the first, about 6.0s left"));
 }
 
+TEST(ProgressTest, WithoutAGuessNothingIsSaidOfTheTimeAtFirst) {
+  std::vector<std::string> said;
+  const WorkSinks sinks = {.on_stage = [&](const std::string& text) { said.push_back(text); }};
+  StageProgress stages(sinks, 0);
+  stages.Expect(3);
+  stages.Begin("first");
+  stages.Begin("second");
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_EQ(said[0], "first");
+  EXPECT_THAT(said[1], testing::ContainsRegex("second, about .*s left"));
+}
+
 TEST(ProgressTest, AStageCountsDownAndKeepsToTheLimit) {
   std::vector<std::string> said;
   const WorkSinks sinks = {.on_stage = [&](const std::string& text) { said.push_back(text); }};

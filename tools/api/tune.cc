@@ -23,7 +23,7 @@ std::string WorkerProgram(const std::string& program) {
   if (is_path && access(program.c_str(), X_OK) == 0) return program;
   if (const auto found = is_path ? std::nullopt : FindProgram(program)) return *found;
   throw Error(ErrorCode::kEnvironment,
-              fmt::format("the program {} is not {}, give its path in TuneSettings::program", program,
+              fmt::format("the program {} is not {}: give the path of tilesmith's own as `program`", program,
                           is_path ? "there or cannot be run" : "on the PATH"));
 }
 

@@ -39,6 +39,7 @@ void AddLosses(Report& report, const std::vector<BenchRow>& rows, const BenchVie
                                    static_cast<double>(row->task.count)),
                   TextCell(side.implementation), TextCell(side.layouts)});
   }
+  if (losses.empty()) report.Note("\n" + table.title());
   report.AddTable(std::move(table));
 }
 

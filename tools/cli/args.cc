@@ -249,6 +249,11 @@ std::vector<std::string> Args::GivenOptions() const {
   return given;
 }
 
+void Args::RefuseGiven(std::initializer_list<const char*> options, std::string_view why) const {
+  for (const char* option : options)
+    if (impl_->app.count(option) > 0) throw Error(ErrorCode::kUsage, fmt::format("{} {}", option, why));
+}
+
 bool Args::help_asked() const { return impl_->help->count() > 0; }
 
 std::string Wrapped(const std::string& text, size_t width, size_t indent) {

@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tilesmith {
@@ -58,6 +60,8 @@ class Args {
   bool help_asked() const;
   // The options that were given, as "--name=value", "--name=true" where it takes none.
   std::vector<std::string> GivenOptions() const;
+  // For options that would be ignored: throws Error(kUsage), "--time WHY", for the first that was given.
+  void RefuseGiven(std::initializer_list<const char*> options, std::string_view why) const;
   // The list of arguments and options, for below the command's purpose: by heading, wrapped to `width`.
   std::string Help(const std::string& command, size_t width) const;
   // The same as values, in the order of declaration, -h left out.

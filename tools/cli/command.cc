@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <new>
 
 #include "layouts/base/close_names.h"
@@ -111,11 +112,9 @@ int RunCommand(const std::string& name, Command& command, const std::vector<std:
   return command.Run();
 }
 
-}  // namespace
-
-int RunGuarded(const std::string& name, Command& command, const std::vector<std::string>& arguments) {
+int Guarded(const std::string& name, const std::function<int()>& work) {
   try {
-    return RunCommand(name, command, arguments);
+    return work();
   } catch (const Error& error) {
     PrintErr(fmt::format("{}: {}\n", name, OneLine(error.what())));
     return static_cast<int>(error.code());
@@ -126,6 +125,12 @@ int RunGuarded(const std::string& name, Command& command, const std::vector<std:
     PrintErr(fmt::format("{}: internal error: {}\n", name, OneLine(error.what())));
     return static_cast<int>(ErrorCode::kInternal);
   }
+}
+
+}  // namespace
+
+int RunGuarded(const std::string& name, Command& command, const std::vector<std::string>& arguments) {
+  return Guarded(name, [&] { return RunCommand(name, command, arguments); });
 }
 
 namespace {
@@ -187,8 +192,10 @@ int RunArguments(std::vector<std::string> arguments) {
     return 0;
   }
   if (arguments[0] == "--version") {
-    PrintOut(VersionText());
-    return 0;
+    return Guarded("tilesmith", [] {
+      PrintOut(VersionText());
+      return 0;
+    });
   }
   return RunFromMenu(menu, arguments);
 }

@@ -9,6 +9,7 @@
 
 #include "layouts/base/visible.h"
 #include "layouts/measure/clock.h"
+#include "tools/cli/args.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/streams.h"
 
@@ -66,7 +67,7 @@ void StageProgress::Begin(const std::string& what, int length) {
   const double now = NowSeconds();
   if (begun_ == 0) first_began_ = now;
   const double each = begun_ == 0 ? guessed_seconds_ : (now - first_began_) / begun_;
-  estimated_end_ = std::min(now + each * std::max(to_come_, length), limit_.end);
+  if (each > 0) estimated_end_ = std::min(now + each * std::max(to_come_, length), limit_.end);
   stage_ = what;
   begun_ += length;
   to_come_ -= length;
@@ -74,6 +75,7 @@ void StageProgress::Begin(const std::string& what, int length) {
 }
 
 void StageProgress::Tick() const {
+  if (estimated_end_ == 0) return sinks_.Stage(stage_);
   const double left = std::max(0.0, estimated_end_ - NowSeconds());
   sinks_.Stage(fmt::format("{}, about {} left", stage_, DurationText(left)));
 }
@@ -85,7 +87,7 @@ double StageProgress::SecondsEach() const {
 
 void ProgressLine::Say(const std::string& text) {
   Clear();
-  PrintNote(text + "\n");
+  PrintNote((terminal_.present ? Wrapped(text, terminal_.columns, 2) : text) + "\n");
 }
 
 void ProgressLine::SayIfNew(const std::string& text) {

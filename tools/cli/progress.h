@@ -63,7 +63,8 @@ WorkSinks SinksOf(ProgressLine& line);
 // stages so far took on average, times those to come, at most what the limit leaves.
 class StageProgress {
  public:
-  // How long a stage of length 1 may take is a guess, until the first one is over.
+  // How long a stage of length 1 may take is a guess, until the first one is over; 0: nothing is said of the
+  // time until then.
   StageProgress(const WorkSinks& sinks, double guessed_seconds, const WorkLimit& limit = {})
       : sinks_(sinks), guessed_seconds_(guessed_seconds), limit_(limit) {}
   // From now on stages of this length together are to come.

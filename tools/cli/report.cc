@@ -100,7 +100,9 @@ Cell MillisecondsCell(double seconds) {
 Cell KnownMillisecondsCell(double seconds) { return seconds > 0 ? MillisecondsCell(seconds) : NoCell(); }
 
 Cell MebibytesCell(int64_t bytes) {
-  return {bytes, fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(1 << 20))};
+  const double mib = static_cast<double>(bytes) / static_cast<double>(1 << 20);
+  const int decimals = mib >= 1 || bytes == 0 ? 1 : mib >= 0.1 ? 2 : mib >= 0.01 ? 3 : 4;
+  return {bytes, fmt::format("{:.{}f}", mib, decimals)};
 }
 Cell RatioCell(double ratio) { return RealCell(ratio, 2); }
 Cell PercentCell(double fraction) { return {fraction, fmt::format("{:.0f}%", fraction * 100)}; }
@@ -251,6 +253,7 @@ std::string Report::ToText(size_t width) const {
       out += fmt::format("{:<{}}  {}\n", fact->label, label_width,
                          InLines(fact->value.text, width, label_width + 2));
     } else if (const auto* table = std::get_if<Table>(&item)) {
+      if (table->rows().empty()) continue;
       out += (out.empty() || out.ends_with("\n\n") ? "" : "\n") + table->ToText(width) + "\n";
     } else {
       out += std::get<std::string>(item) + "\n";

@@ -79,9 +79,9 @@ class Table {
   std::vector<std::vector<Cell>> rows_;
 };
 
-// Facts, tables and notes in the order they were added; JSON is one object with a member per fact and per
-// table (an array of objects), notes left out. Values are numbers with their unit in the key, lists are
-// lists.
+// Facts, tables and notes in the order they were added; text leaves out tables without rows. JSON is one
+// object with a member per fact and per table (an array of objects), notes left out. Values are numbers with
+// their unit in the key, lists are lists.
 class Report {
  public:
   void Fact(std::string key, std::string label, Cell value);

@@ -10,6 +10,7 @@
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "layouts/base/visible.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith {
@@ -19,6 +20,13 @@ std::string_view Trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r");
   if (begin == std::string_view::npos) return "";
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+}
+
+// It may quote a line of any length.
+std::string CutMessage(std::string_view message) {
+  constexpr size_t kLongest = 300;
+  return message.size() <= kLongest ? std::string(message)
+                                    : fmt::format("{}...", Shortened(message, kLongest));
 }
 
 // The text between the quotes of n"...", or "".
@@ -96,6 +104,9 @@ class SuiteReader {
 }  // namespace
 
 Suite ParseSuite(std::string_view text, const std::string& source) {
+  if (Trimmed(text).starts_with('{'))
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{}: JSON, as of a tuning log or a plan, not a suite", source));
   SuiteReader reader(std::filesystem::path(source).stem().string());
   std::istringstream lines{std::string(text)};
   std::string line;
@@ -103,7 +114,7 @@ Suite ParseSuite(std::string_view text, const std::string& source) {
     try {
       reader.Read(line);
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}:{}: {}", source, number, error.what()));
+      throw Error(error.code(), fmt::format("{}:{}: {}", source, number, CutMessage(error.what())));
     }
   }
   Suite suite = reader.Finish();

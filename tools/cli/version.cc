@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
-#include "layouts/base/target.h"
 #include "ops/onednn/onednn.h"
 #include "ops/onnx/onnx_import.h"
+#include "tools/cli/machine.h"
 #include "tools/cli/results_file.h"
 #include "tuner/cost_model/boosted_trees.h"
 
 namespace tilesmith {
 
 std::string VersionText() {
-  const Target cpu = DetectCpu();
+  const Target cpu = CappedCpu("");
   return fmt::format(
       "tilesmith {} (commit {})\n"
       "instructions: {}, of {}\n"

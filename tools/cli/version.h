@@ -5,7 +5,8 @@
 
 namespace tilesmith {
 
-// Version and commit, the instructions this CPU has, and the libraries in use: a line each.
+// Version and commit, the instructions that are used here, and the libraries in use: a line each. Throws as
+// CappedCpu does.
 std::string VersionText();
 
 }  // namespace tilesmith

@@ -38,6 +38,7 @@ class BenchCommand : public Command {
            "tilesmith bench --transforms";
   }
   void Declare(Args& args) override {
+    args_ = &args;
     DeclareTargets(args, &request_.targets);
     args.Text("--plan", &request_.plan_path, "Schedules from optimize or graph-tune (MODEL only)", "PLAN");
     args.Text("--log", &request_.log_path, "Schedules from a tuning log: the fastest of each convolution",
@@ -78,6 +79,7 @@ class BenchCommand : public Command {
                                            request_.targets.model.model};
     if (!(fail_below_ > 0))
       throw Error(ErrorCode::kUsage, fmt::format("--fail-below must be above 0, got {}", fail_below_));
+    RefuseIgnored();
     RequireDifferent({csv_path_, save_path_});
     RequireReplaceable(csv_path_, OutputFormat::kCsv, read);
     RequireReplaceable(save_path_, OutputFormat::kJson, read);
@@ -104,6 +106,15 @@ class BenchCommand : public Command {
   }
 
  private:
+  void RefuseIgnored() const {
+    if (transforms_)
+      args_->RefuseGiven({"--time", "--network-time", "--onnxruntime"}, "is not for --transforms");
+    if (!sweep_.empty() || streams_.asked())
+      args_->RefuseGiven({"--time", "--network-time"}, "is not for --sweep and --streams: give --duration");
+    if (request_.targets.of_workloads())
+      args_->RefuseGiven({"--network-time", "--onnxruntime"}, "is for a MODEL");
+  }
+
   int RunOnGpu() {
     RefuseOnGpu();
     CatchInterrupts();
@@ -187,6 +198,8 @@ class BenchCommand : public Command {
                           .each = streams_.WithDefaults(),
                           .onnxruntime = FindOnnxRuntime(request_.onnxruntime)};
     ParseSweep(sweep_, &sweep);
+    if (sweep.batch) args_->RefuseGiven({"--batch"}, "is not for --sweep batch, which tries several");
+    if (sweep.streams) args_->RefuseGiven({"--streams"}, "is not for --sweep streams, which tries several");
     ProgressLine progress;
     const std::vector<SweepRow> rows = SweepStreams(sweep, SinksOf(progress));
     progress.Clear();
@@ -210,6 +223,7 @@ class BenchCommand : public Command {
   }
 
   static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  const Args* args_ = nullptr;  // while it runs
   BenchModelRequest request_;
   MachineOptions machine_options_;
   StreamOptions streams_ = kNoStreams;

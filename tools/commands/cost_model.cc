@@ -89,7 +89,10 @@ class CostModelCommand : public Command {
                                      {"records", "records"},
                                      {"pair_accuracy", "pairs in order"},
                                      {"best_of_16", "best of its first 16"}}});
-    if (trained_here && workloads.size() < 2) return;
+    if (trained_here && workloads.size() < 2) {
+      report.Note("A single task: there is no model of other tasks to judge by it.");
+      return;
+    }
     for (const std::string& workload : workloads) {
       TrainingHistory own;
       for (const Record& record : records) {

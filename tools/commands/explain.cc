@@ -25,12 +25,13 @@ class ExplainCommand : public Command {
            "tilesmith explain resnet50 --log resnet50.jsonl --plan resnet50.plan.jsonl --json";
   }
   void Declare(Args& args) override {
+    args_ = &args;
     DeclareModelOptions(args, &request_.arguments.model);
     args.OptionalPositional("NODE", &request_.node, "The node to explain (default: a summary of all)");
     args.Text("--plan", &request_.plan_path, "A plan of this network, to be held against the best one",
               "PLAN");
     args.NonNegative("--plans", &request_.plans,
-                     "Without NODE: how many of the best plans to compare (default 3)");
+                     "Without NODE: how many of the best plans to compare (default 3; 0: none)");
     args.Text("--layout", &layout_, "Was this layout tried, and how far off is it", "LAYOUT");
     DeclareGraphTuning(args, &request_.arguments);
     DeclareCalibration(args, &request_.arguments.model);
@@ -39,6 +40,8 @@ class ExplainCommand : public Command {
   }
 
   int Run() override {
+    if (!request_.node.empty())
+      args_->RefuseGiven({"--plans"}, "is for a summary of all nodes, without NODE");
     CheckGraphTuning(request_.arguments);
     if (!layout_.empty()) request_.layout = Layout::Parse(layout_);
     CatchInterrupts();
@@ -68,6 +71,7 @@ class ExplainCommand : public Command {
   }
 
  private:
+  const Args* args_ = nullptr;  // while it runs
   ExplainPlanRequest request_;
   std::string layout_;
   bool json_ = false;

@@ -92,6 +92,7 @@ class GraphTuneCommand : public Command {
       throw Error(ErrorCode::kUsage, "--save and --report are for one size of the inputs");
     }
     if (farm_.wanted() || !farm_.class_name.empty()) return TuneOnFarm(progress);
+    if (!check_) args_->RefuseGiven({"--onnxruntime"}, "is for --check");
     GraphTuneSizes(request_, SinksOf(progress),
                    [&](const GraphTuneModelRequest& request, const GraphTunedModel& tuned) {
                      progress.Clear();

@@ -68,6 +68,8 @@ class MeasureSpaceCommand : public Command {
   }
 
  private:
+  static constexpr size_t kEnough = 20;  // configs, to estimate the time left
+
   static void CheckSize(const std::vector<Knob>& knobs) {
     const uint64_t size = ConfigSpace(knobs, nullptr).size();
     if (size <= kMaxSpaceCombinations) return;
@@ -76,13 +78,17 @@ class MeasureSpaceCommand : public Command {
                                                size, kMaxSpaceCombinations));
   }
 
+  // The time before the first config, in which all are made ready, tells nothing of the others.
   ExhaustiveSinks Sinks() {
-    const double begin = NowSeconds();
     return {.on_progress =
-                [this, begin](size_t done, size_t of) {
-                  const double each = (NowSeconds() - begin) / static_cast<double>(done);
-                  progress_.Show(fmt::format("{}/{}  left {}", done, of,
-                                             DurationText(each * static_cast<double>(of - done))));
+                [this, first = 0.0](size_t done, size_t of) mutable {
+                  if (first == 0) first = NowSeconds();
+                  std::string text = fmt::format("{}/{}", done, of);
+                  if (done >= kEnough) {
+                    const double each = (NowSeconds() - first) / static_cast<double>(done - 1);
+                    text += "  left " + DurationText(each * static_cast<double>(of - done));
+                  }
+                  progress_.Show(text);
                 },
             .should_stop = Interrupted};
   }

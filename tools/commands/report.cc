@@ -22,9 +22,11 @@ class ReportCommand : public Command {
            "tilesmith report model.jsonl model.plan.jsonl bench.json --model model.onnx -o report.html";
   }
   void Declare(Args& args) override {
+    args_ = &args;
     args.Positional("LOG", &request_.log_path, "Tuning log, as `tilesmith tune` or `optimize` writes it");
     args.Positional("PLAN", &request_.plan_path, "Plan, as `tilesmith optimize` or `graph-tune` writes it");
-    args.OptionalPositional("BENCH.json", &bench_path_, "What `tilesmith bench --json` printed for the plan");
+    args.OptionalPositional("BENCH.json", &request_.bench_path,
+                            "What `tilesmith bench --json` printed for the plan");
     args.Text("-o,--output", &request_.output_path, "Page to write", "FILE");
     args.Texts("--results", &request_.result_paths,
                "What graph-tune, optimize, run or a sweep of bench printed with --json, too; may be repeated",
@@ -45,7 +47,7 @@ class ReportCommand : public Command {
 
   int Run() override {
     if (request_.output_path.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
-    if (!bench_path_.empty()) request_.result_paths.insert(request_.result_paths.begin(), bench_path_);
+    if (no_explain_) args_->RefuseGiven({"--explain-time"}, "and --no-explain exclude each other");
     if (no_explain_) request_.explain_seconds = 0;
     CatchInterrupts();
     ProgressLine progress;
@@ -60,8 +62,8 @@ class ReportCommand : public Command {
   }
 
  private:
+  const Args* args_ = nullptr;  // while it runs
   ReportRequest request_;
-  std::string bench_path_;
   bool no_explain_ = false, json_ = false;
 };
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -34,6 +35,7 @@ class RunNetworkCommand : public Command {
            "tilesmith run resnet18 --trace trace.json --csv steps.csv";
   }
   void Declare(Args& args) override {
+    args_ = &args;
     DeclareModelOptions(args, &model_);
     args.Text("--plan", &plan_path_,
               "From optimize or graph-tune (default: a decent schedule without tuning)", "PLAN");
@@ -74,9 +76,16 @@ class RunNetworkCommand : public Command {
           "--streams, --duration, --warmup, --percentile and --latency-csv are about times of streams: "
           "neither outputs, nor a profile, nor code");
     }
+    if (WantsStreams())
+      args_->RefuseGiven({"--runs"}, "is not for --streams, whose runs are counted for --duration");
     RequireWritableFiles();
     Report report;
-    PrintIfInterrupted(report, json_, [&] { RunNetwork(report); });
+    try {
+      PrintIfInterrupted(report, json_, [&] { RunNetwork(report); });
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInterrupted || report.empty() || to_make_.empty()) throw;
+      throw Error(error.code(), fmt::format("{}; not made: {}", error.what(), fmt::join(to_make_, ", ")));
+    }
     if (Interrupted())
       throw Error(ErrorCode::kInterrupted, "interrupted; the results say what was measured until then");
     return 0;
@@ -132,17 +141,32 @@ class RunNetworkCommand : public Command {
     report.details().Fact("graph_hash", "", TextCell(plan.graph_hash));
     report.Fact("load_seconds", "loading ms", MillisecondsCell(load_seconds));
     AddTimes(report, plan, times, run.executor());
+    AddDisturbance(report, watch.total());
+    to_make_ = WantedBehindRuns();
     if (profile_ || !csv_path_.empty() || !trace_path_.empty())
       AddProfile(report, run, times.median, machine->threads());
-    AddDisturbance(report, watch.total());
     if (!output_path_.empty()) {
       run.Run();
       SaveOutputs(output_path_, run.Outputs());
+      Made({output_path_});
     }
     const NetworkCheck check = check_ ? run.Check(graph) : NetworkCheck();
     if (check_) AddCheck(report, check);
     report.Print(json_);
     if (!check.wrong.empty()) throw Error(ErrorCode::kWrongAnswer, check.wrong);
+  }
+
+  // In words for people.
+  std::vector<std::string> WantedBehindRuns() const {
+    std::vector<std::string> wanted = {csv_path_, trace_path_, output_path_};
+    if (profile_) wanted.insert(wanted.begin(), kProfile);
+    if (check_) wanted.emplace_back("the check");
+    std::erase(wanted, "");
+    return wanted;
+  }
+
+  void Made(std::initializer_list<std::string> made) {
+    for (const std::string& what : made) std::erase(to_make_, what);
   }
 
   bool WantsStreams() const { return streams_.asked() || !percentiles_.empty() || !latency_path_.empty(); }
@@ -201,6 +225,7 @@ class RunNetworkCommand : public Command {
   void AddProfile(Report& report, NetworkRun& run, double median_seconds, int threads) {
     const std::vector<StepProfile> steps =
         run.ProfileRepeated(static_cast<int>(std::min<int64_t>(runs_, 1000)));
+    Made({kProfile, csv_path_, trace_path_});
     const Table table = ProfileTable(steps);
     if (!csv_path_.empty()) WriteTextFile(csv_path_, table.ToCsv());
     if (!trace_path_.empty()) WriteTextFile(trace_path_, ChromeTrace(steps));
@@ -211,6 +236,8 @@ class RunNetworkCommand : public Command {
   }
 
   static constexpr size_t kWatchedRuns = 10;  // between two looks at the machine
+  static constexpr const char* kProfile = "the profile";
+  const Args* args_ = nullptr;  // while it runs
   ModelOptions model_;
   MachineOptions machine_options_;
   std::string plan_path_, output_path_, csv_path_, trace_path_, dump_directory_;
@@ -218,6 +245,7 @@ class RunNetworkCommand : public Command {
   StreamOptions streams_ = kNoStreams;
   std::string latency_path_, precision_ = "f32";
   int64_t runs_ = 20, seed_ = 1;
+  std::vector<std::string> to_make_;  // behind the runs, as long as it is not made
   bool force_ = false, check_ = false, profile_ = false, perf_map_ = false, json_ = false;
 };
 

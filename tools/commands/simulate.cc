@@ -72,7 +72,12 @@ class SimulateCommand : public Command {
     report.Fact("seeds", "seeds", CountCell(seeds_));
     const Table summary = SummaryTable();
     report.AddTable(summary);
-    if (curve_) AddCurves(report.AddTable(CurveTable()));
+    if (curve_) {
+      Table& curves = report.AddTable(CurveTable());
+      AddCurves(curves);
+      if (curves.rows().empty())
+        report.Note(fmt::format("No curve: its first point is after {} trials.", kCurvePoints[0]));
+    }
     PrintResults(report, json_, CappedCpu(""));
     if (!csv_path_.empty()) {
       Table curves = CurveTable();

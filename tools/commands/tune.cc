@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -96,6 +97,8 @@ class TuneCommand : public Command {
     if (!request_.use_database && !request_.database_path.empty()) {
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
     }
+    if (no_fusion_ && target_.of_workloads())
+      throw Error(ErrorCode::kUsage, "--no-fusion is for a MODEL: workloads say themselves what is fused");
     CheckAccuracyLimits(request_.accuracy);
     RequireWritableDirectory(dump_directory_);
     if (resume_) request_.existing_log = ExistingLog::kResume;
@@ -200,10 +203,18 @@ class TuneCommand : public Command {
     }
     for (const TuneRow& row : tuned.rows) {
       if (row.result.best) continue;
-      throw Error(ErrorCode::kNoCandidate,
-                  fmt::format("no config of {} worked in {} trials", WorkloadToString(row.task.workload),
-                              row.result.trials_measured));
+      throw Error(ErrorCode::kNoCandidate, WhyNone(row));
     }
+  }
+
+  std::string WhyNone(const TuneRow& row) const {
+    const int64_t trials = row.result.trials_measured, asked = request_.trials;
+    const bool limited = std::isfinite(request_.accuracy.max_error);
+    const bool more = asked > 0 && trials > asked && target_.of_workloads();
+    return fmt::format(
+        "no config of {} worked{} in {} trials{}", WorkloadToString(row.task.workload),
+        limited ? fmt::format(" with an error of at most {:g}", request_.accuracy.max_error) : "", trials,
+        more ? fmt::format(", {} more than --trials to find one", trials - asked) : "");
   }
 
   TargetOptions target_;

@@ -50,6 +50,7 @@ class LogBestCommand : public Command {
       }
     }
     targets.AddTable(report);
+    if (records.empty()) report.Note("no records");
     PrintResults(report, json_, CappedCpu(""));
     return 0;
   }

@@ -43,7 +43,7 @@ class LogExportCommand : public Command {
                 [&] { ReplaceLog(output_, std::vector<std::string_view>(lines.begin(), lines.end())); });
     Report report;
     if (!refusals.empty()) {
-      Table& table = report.AddTable({"left_out", "", {{"records", "left out"}, {"reason", "because"}}});
+      Table& table = report.AddTable({"left_out", "", {{"records", "left out"}, {"reason", "because", 0}}});
       for (const auto& [reason, count] : refusals) table.AddRow({CountCell(count), TextCell(reason)});
     }
     report.Fact("records", "records", CountCell(static_cast<int64_t>(records.size())));

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <sstream>
+
 #include "layouts/base/error.h"
 #include "templates/base/workload_data.h"
+#include "tools/cli/args.h"
 #include "tools/cli/disassembly.h"
+#include "tools/cli/streams.h"
 #include "tools/cli/targets.h"
 #include "tools/log/log_tables.h"
 
@@ -63,6 +67,20 @@ void AddFootprints(const ShownSchedule& s, const LoopNest& nest, const LoopFeatu
   AddRow({"the whole", bytes(s.workload.input_shape(), layouts.in), features.weight_bytes,
           bytes(s.workload.output_shape(), layouts.out), features.scratch_bytes},
          s.cpu, table);
+}
+
+// Notes behind loops, "# ...", go on in the next line where they are too long.
+std::string WithinWidth(const std::string& nest, size_t width) {
+  constexpr size_t kLeast = 16;  // of a note in a line
+  if (width == 0) return nest;
+  std::istringstream lines(nest);
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t note = line.find("# ") + 2;
+    const bool wraps = line.size() > width && note >= 2 && note + kLeast <= width;
+    text += (wraps ? line.substr(0, note) + Wrapped(line.substr(note), width, note) : line) + "\n";
+  }
+  return text;
 }
 
 void AddLoops(const LoopNest& nest, Report& report) {
@@ -128,7 +146,7 @@ void AddSchedule(const ShownSchedule& s, bool json, Report& report) {
   if (json) {
     AddLoops(nest, report);
   } else {
-    report.Note("\n" + LoopNestText(nest));
+    report.Note("\n" + WithinWidth(LoopNestText(nest), OutputColumns()));
   }
   report.Fact("accumulators", "registers with sums",
               {static_cast<int64_t>(features.accumulators),

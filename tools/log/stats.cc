@@ -53,6 +53,7 @@ class LogStatsCommand : public Command {
                                      {"target", "target", 3}}});
     for (const TaskStats& stats : all) AddRow(stats, targets, table);
     targets.AddTable(report);
+    if (records.empty()) report.Note("no records");
     AddTotals(records, all, report);
     PrintResults(report, json_, CappedCpu(""));
     return 0;

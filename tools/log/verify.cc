@@ -77,7 +77,7 @@ class LogVerifyCommand : public Command {
     Print(all);
     if (Interrupted())
       throw Error(ErrorCode::kInterrupted, "interrupted; the results say what was measured until then");
-    return ExitCode();
+    return ExitCode(all.empty());
   }
 
  private:
@@ -160,10 +160,13 @@ class LogVerifyCommand : public Command {
     return "";
   }
 
-  int ExitCode() const {
+  int ExitCode(bool empty) const {
     if (wrong_ > 0)
       throw Error(ErrorCode::kWrongAnswer,
                   fmt::format("{} of {} records give no right answer", wrong_, wrong_ + right_));
+    if (empty)
+      throw Error(ErrorCode::kNoCandidate, paths_.size() == 1 ? paths_[0] + " holds no record to verify"
+                                                              : "the logs hold no record to verify");
     if (right_ == 0)
       throw Error(ErrorCode::kNoCandidate, fmt::format("no record could be verified on this machine{}",
                                                        retarget_ ? "" : " (--retarget takes others')"));

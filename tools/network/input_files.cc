@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <set>
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
@@ -27,7 +28,7 @@ Tensor EntryFor(const std::string& name, const std::string& argument, std::vecto
                                              argument, name, fmt::join(names, ", ")));
 }
 
-void Assign(const Graph& graph, std::vector<Tensor>& inputs, InputFile file) {
+void Assign(const Graph& graph, std::vector<Tensor>& inputs, std::set<std::string>& given, InputFile file) {
   const std::vector<Graph::NodeId> ids = graph.GraphInputs();
   std::vector<std::string> names;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -40,6 +41,9 @@ void Assign(const Graph& graph, std::vector<Tensor>& inputs, InputFile file) {
                               node.name, ShapeToString(node.shape), DataTypeName(node.type),
                               ShapeToString(file.tensor.shape()), DataTypeName(file.tensor.type())));
     }
+    if (!given.insert(node.name).second)
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--input {}: input \"{}\" is given twice", file.argument, node.name));
     inputs[i] = std::move(file.tensor);
     return;
   }
@@ -71,7 +75,8 @@ std::vector<InputFile> ReadInputs(const std::vector<std::string>& arguments) {
 
 std::vector<Tensor> InputsOf(const Graph& graph, std::vector<InputFile> files, uint64_t seed) {
   std::vector<Tensor> inputs = RandomInputs(graph, seed);
-  for (InputFile& file : files) Assign(graph, inputs, std::move(file));
+  std::set<std::string> given;
+  for (InputFile& file : files) Assign(graph, inputs, given, std::move(file));
   return inputs;
 }
 

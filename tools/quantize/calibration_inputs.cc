@@ -91,8 +91,8 @@ std::vector<InputSamples> ArrangedSamples(const Graph& graph, const std::string&
   std::vector<InputSamples> samples;
   for (const Graph::NodeId id : ids) {
     const Node& input = graph.node(id);
-    const bool only = ids.size() == 1 && arrays.size() == 1;
-    const auto found = only ? arrays.begin() : std::ranges::find(arrays, input.name, &NamedTensor::first);
+    const bool nameless = ids.size() == 1 && file.ends_with(".npy");
+    const auto found = nameless ? arrays.begin() : std::ranges::find(arrays, input.name, &NamedTensor::first);
     if (found == arrays.end()) {
       throw Error(ErrorCode::kUsage,
                   fmt::format("--calibrate {}: nothing for the input \"{}\" (the network's: {})", file,

@@ -34,7 +34,7 @@ class ModelQuantizer {
   ModelQuantizer(const QuantizeModelRequest& request, DevicePtr machine, const WorkSinks& sinks)
       : request_(request),
         sinks_(sinks),
-        progress_(sinks, kGuessedSeconds),
+        progress_(sinks, 0),
         machine_(std::move(machine)),
         inputs_(request.source),
         file_(ReadModel(WithOpenShapes(request.model, inputs_))),
@@ -75,8 +75,6 @@ class ModelQuantizer {
   }
 
  private:
-  static constexpr double kGuessedSeconds = 0.2;  // of a run, until the first one is over
-
   static ModelOptions WithOpenShapes(ModelOptions options, const CalibrationInputs& inputs) {
     for (auto& [name, shape] : inputs.OpenShapes()) options.open_shapes.emplace(name, shape);
     return options;

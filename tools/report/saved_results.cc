@@ -41,6 +41,8 @@ const nlohmann::json* SavedResults::Find(const std::string& name) const {
   return nullptr;
 }
 
+bool SavedResults::Has(const std::string& name) const { return Find(name) != nullptr; }
+
 std::optional<double> SavedResults::Number(const std::string& name) const {
   const nlohmann::json* value = Find(name);
   return value && value->is_number() ? std::optional(value->get<double>()) : std::nullopt;

@@ -17,6 +17,7 @@ class SavedResults {
   // (GraphHash).
   void Add(const std::string& text, const std::string& source, const std::string& graph_hash);
 
+  bool Has(const std::string& name) const;  // not null
   std::optional<double> Number(const std::string& name) const;
   std::string Text(const std::string& name) const;  // "" when it is not there
   std::vector<double> Numbers(const std::string& name) const;

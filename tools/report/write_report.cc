@@ -22,9 +22,10 @@ struct FoundGraph {
   std::string missing;
 };
 
-// The network that the plan is for. A model that is named must be it; one that is guessed need not.
+// The network that the plan is for. A model that is named, or whose sizes are, must be it; one that is
+// guessed need not.
 FoundGraph FindGraph(ModelOptions model, const Plan& plan) {
-  const bool is_guess = model.model.empty();
+  const bool is_guess = model.model.empty(), has_sizes = model.batch > 0 || !model.input_shapes.empty();
   if (is_guess) {
     if (!IsBuiltInNetwork(plan.network))
       return {std::nullopt, "not a built-in network: name it with --model"};
@@ -37,8 +38,15 @@ FoundGraph FindGraph(ModelOptions model, const Plan& plan) {
   const std::string reason =
       fmt::format("{} with these input sizes is another network ({}) than the plan's ({})", model.model, hash,
                   plan.graph_hash);
-  if (!is_guess) throw Error(ErrorCode::kUsage, reason);
+  if (!is_guess || has_sizes) throw Error(ErrorCode::kUsage, reason);
   return {std::nullopt, reason + ": give its sizes with --input-shape or --batch"};
+}
+
+void AddBench(const std::string& path, const Plan& plan, SavedResults& results) {
+  if (path.empty()) return;
+  results.Add(ReadTextFile(path), path, plan.graph_hash);
+  if (!results.Has("geomean_ratio") && !results.Has("sweep"))
+    throw Error(ErrorCode::kUsage, fmt::format("{}: not what `tilesmith bench --json` prints", path));
 }
 
 nlohmann::json ReadTrace(const std::string& path) {
@@ -53,8 +61,8 @@ nlohmann::json ReadTrace(const std::string& path) {
 
 WrittenReport WriteReport(const ReportRequest& request, const WorkSinks& sinks) {
   std::vector<std::string> read = request.result_paths;
-  read.insert(read.end(), {request.log_path, request.plan_path, request.trace_path, request.costs_path,
-                           request.model.model});
+  read.insert(read.end(), {request.bench_path, request.log_path, request.plan_path, request.trace_path,
+                           request.costs_path, request.model.model});
   RequireReplaceable(request.output_path, OutputFormat::kPage, read);
   std::vector<std::string> skipped;
   const Plan plan = ReadPlan(request.plan_path, &skipped);
@@ -62,6 +70,7 @@ WrittenReport WriteReport(const ReportRequest& request, const WorkSinks& sinks) 
   const std::vector<Record> records =
       request.log_path.empty() ? std::vector<Record>() : LoadRecords(request.log_path);
   SavedResults results;
+  AddBench(request.bench_path, plan, results);
   for (const std::string& path : request.result_paths) results.Add(ReadTextFile(path), path, plan.graph_hash);
   for (const std::string& text : request.results) results.Add(text, "results", plan.graph_hash);
   nlohmann::json trace = ReadTrace(request.trace_path);

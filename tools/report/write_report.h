@@ -11,7 +11,8 @@ namespace tilesmith {
 
 struct ReportRequest {
   std::string log_path = {}, plan_path = {};   // no log: ""
-  std::vector<std::string> result_paths = {};  // what bench, graph-tune and run printed as JSON
+  std::string bench_path = {};                 // what bench printed as JSON; "": none
+  std::vector<std::string> result_paths = {};  // what graph-tune, run and others did, behind that
   std::vector<std::string> results = {};       // the same, as it is
   std::string trace_path = {};                 // of one run, as `run --trace` writes it; "": none
   // Its name may be "": then it is the built-in network that the plan names, if that is one.

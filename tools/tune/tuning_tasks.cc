@@ -24,6 +24,11 @@ namespace {
 constexpr int64_t kMaxTrials = 1'000'000;  // a task
 constexpr double kBaselineSeconds = 0.1;   // for each task
 
+// The database's warnings begin with its file's name or, of the system's errors, with what cannot be done.
+std::string OfDatabase(const std::string& warning) {
+  return (warning.starts_with("cannot ") ? "database: " : "database ") + warning;
+}
+
 }  // namespace
 
 TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
@@ -174,7 +179,7 @@ void TuningTasks::OpenDatabase() {
 }
 
 void TuningTasks::WarnOfDatabase(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) sinks_.Warn("database " + warning);
+  for (const std::string& warning : warnings) sinks_.Warn(OfDatabase(warning));
 }
 
 // What a task must have been given to be known: what this run would give it.
@@ -268,7 +273,7 @@ void TuningTasks::Remember() {
     if (row.known || row.factors != DataType::kF32) continue;
     std::ranges::copy(row.result.records, std::back_inserter(records));
   }
-  if (!database_->Add(records, given)) sinks_.Warn("database " + database_->warnings().back());
+  if (!database_->Add(records, given)) sinks_.Warn(OfDatabase(database_->warnings().back()));
 }
 
 }  // namespace tilesmith

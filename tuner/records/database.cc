@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "templates/base/space_fingerprint.h"
 #include "tuner/records/distill.h"
 #include "tuner/records/log.h"
@@ -101,8 +102,7 @@ std::vector<std::string> TuningDatabase::WarningsOfUseless() const {
 
 bool TuningDatabase::Add(std::span<const Record> records, int trials) {
   try {
-    const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
-    if (!folder.empty()) std::filesystem::create_directories(folder);
+    if (!FileExists(path_)) RequireWritableDirectory(std::filesystem::path(path_).parent_path());
     LogWriter writer(path_);
     for (const Record* best : Distill(records, {.use = RecordUse::kTuning})) {
       Record record = *best;
@@ -111,7 +111,7 @@ bool TuningDatabase::Add(std::span<const Record> records, int trials) {
       Enter(std::move(record), false);
     }
     return true;
-  } catch (const std::exception& error) {  // of the file system, or an Error that names the file
+  } catch (const std::exception& error) {
     warnings_.emplace_back(error.what());
     return false;
   }

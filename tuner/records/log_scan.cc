@@ -112,7 +112,7 @@ class BlockReader {
     block.resize(wanted);
     while (filled < wanted && !ended_) {
       const ssize_t got = read(fd_, block.data() + filled, wanted - filled);
-      if (got < 0 && errno != EINTR) FailToRead(path_, "cannot read");
+      if (got < 0 && errno != EINTR) FailToRead(path_, "read");
       if (got == 0) ended_ = true;
       if (got > 0) filled += static_cast<size_t>(got);
     }

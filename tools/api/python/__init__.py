@@ -1,6 +1,6 @@
 """CNN inference on CPUs, by plans tuned for the machine at hand.
 
-    plan = tilesmith.tune("resnet50.onnx", "resnet50.plan.jsonl", time_budget="3m")
+    plan = tilesmith.tune("resnet50.onnx", "resnet50.plan.jsonl", seconds="3m")
     model = tilesmith.load("resnet50.onnx", plan=plan)
     scores = model.run(image)["fc"]  # outputs by their names in the model
 
@@ -187,8 +187,8 @@ def tune(
     plan: Path,
     *,
     log: Optional[Path] = None,
-    time_budget: Duration = "4m",
-    graph_time_budget: Duration = "90s",
+    seconds: Duration = "4m",
+    graph_seconds: Duration = "90s",
     rounds: int = 3,
     threads: int = 0,
     batch: int = 0,
@@ -202,14 +202,14 @@ def tune(
 ) -> str:
     """Tunes the model's convolutions and chooses its layouts; writes `plan` and returns its path.
 
-    Takes about both time budgets, seconds or texts such as "3m", in which nothing else may run in the process
-    or on the machine. `log` (default: the plan's path with .log.jsonl) keeps what was measured: called again,
-    it goes on from there. `rounds`: how many plans are run at most, learning from each. `database`: ask and
-    tell the user's database of earlier tunings. `precision` "int8": the model is quantised as quantize would, on
-    `calibrate` or random inputs, and the plan says how, so that load takes the same model with it. `program`: the
-    tilesmith executable, which tries configs in a process of its own, by default what find_program returns.
-    `progress` is called with a text between measurements; Ctrl-C raises KeyboardInterrupt there, and what was
-    measured is in the log.
+    Takes about `seconds` and `graph_seconds`, numbers or texts such as "3m", in which nothing else may run in
+    the process or on the machine. `log` (default: the plan's path with .log.jsonl) keeps what was measured:
+    called again, it goes on from there. `rounds`: how many plans are run at most, learning from each.
+    `database`: ask and tell the user's database of earlier tunings. `precision` "int8": the model is
+    quantised as quantize would, on `calibrate` or random inputs, and the plan says how, so that load takes
+    the same model with it. `program`: the tilesmith executable, which tries configs in a process of its own,
+    by default what find_program returns. `progress` is called with a text between measurements; Ctrl-C raises
+    KeyboardInterrupt there, and what was measured is in the log.
     """
     plan = os.fspath(plan)
     program = os.fspath(program or find_program())
@@ -217,8 +217,8 @@ def tune(
         os.fspath(model),
         plan,
         os.fspath(log) if log else "",
-        time_budget,
-        graph_time_budget,
+        seconds,
+        graph_seconds,
         rounds,
         threads,
         batch,
@@ -271,7 +271,7 @@ def graph_tune(
     plan: Path,
     *,
     log: Optional[Path] = None,
-    time_budget: Duration = "90s",
+    seconds: Duration = "90s",
     rounds: int = 3,
     threads: int = 0,
     batch: int = 0,
@@ -289,7 +289,7 @@ def graph_tune(
     log = os.fspath(log) if log else ""
     shapes = _texts(input_shapes)
     _graph_tune(
-        os.fspath(model), log, plan, time_budget, rounds, threads, batch, shapes, target, precision,
+        os.fspath(model), log, plan, seconds, rounds, threads, batch, shapes, target, precision,
         _paths(calibrate), progress,
     )
     return plan

@@ -198,13 +198,13 @@ double Seconds(const std::string& name, const py::object& duration) {
 }
 
 void Tune(const std::string& model, const std::string& plan, const std::string& log,
-          const py::object& time_budget, const py::object& graph_time_budget, int rounds, int threads,
-          int64_t batch, const std::vector<std::string>& input_shapes, bool database,
-          const std::string& target, const std::string& precision, const std::vector<std::string>& calibrate,
-          const std::string& program, const py::object& progress) {
+          const py::object& seconds, const py::object& graph_seconds, int rounds, int threads, int64_t batch,
+          const std::vector<std::string>& input_shapes, bool database, const std::string& target,
+          const std::string& precision, const std::vector<std::string>& calibrate, const std::string& program,
+          const py::object& progress) {
   const tilesmith::TuneSettings settings = {.log = log,
-                                            .seconds = Seconds("time_budget", time_budget),
-                                            .graph_seconds = Seconds("graph_time_budget", graph_time_budget),
+                                            .seconds = Seconds("seconds", seconds),
+                                            .graph_seconds = Seconds("graph_seconds", graph_seconds),
                                             .rounds = rounds,
                                             .database = database,
                                             .threads = threads,
@@ -240,11 +240,11 @@ void Optimize(const std::string& model, const std::string& plan, const std::stri
 }
 
 void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
-               const py::object& time_budget, int rounds, int threads, int64_t batch,
+               const py::object& seconds, int rounds, int threads, int64_t batch,
                const std::vector<std::string>& input_shapes, const std::string& target,
                const std::string& precision, const std::vector<std::string>& calibrate,
                const py::object& progress) {
-  const tilesmith::GraphTuneSettings settings = {.seconds = Seconds("time_budget", time_budget),
+  const tilesmith::GraphTuneSettings settings = {.seconds = Seconds("seconds", seconds),
                                                  .rounds = rounds,
                                                  .threads = threads,
                                                  .batch = batch,
