@@ -82,12 +82,15 @@ std::shared_ptr<const NetworkProblem::Usable> NetworkProblem::MakeUsable(const G
     choosable += options.fusion || !IsFused(records);
   }
   if (!usable.defaults.empty() && !options.allow_defaults)
-    throw Error(ErrorCode::kNoCandidate,
-                fmt::format("{}: the log has no usable record, for this machine and {} threads, of {} of {} "
-                            "workloads: {}; `tilesmith tune {} -o LOG` fills it",
-                            graph.name(), options.threads, usable.defaults.size(), choosable,
-                            SomeNames(usable.defaults, kNamesShown),
-                            options.model.empty() ? graph.name() : options.model));
+    throw Error(
+        ErrorCode::kNoCandidate,
+        fmt::format("{}: the log has no usable record, for this machine ({}) and {} thread{}{}, of {} "
+                    "of {} workloads: {}; `tilesmith tune {} -o LOG --resume`, with the sizes, threads, "
+                    "instructions and templates asked for here, adds them",
+                    graph.name(), IsaName(options.cpu.isa), options.threads, options.threads == 1 ? "" : "s",
+                    options.accuracy.forbidden_templates.empty() ? "" : " without forbidden templates",
+                    usable.defaults.size(), choosable, SomeNames(usable.defaults, kNamesShown),
+                    options.model.empty() ? graph.name() : options.model));
   for (const std::string& workload : usable.defaults)
     usable.candidates[workload] = {DefaultRecord(ParseWorkload(workload), options.cpu, options.threads)};
   return std::make_shared<const Usable>(std::move(usable));

@@ -175,6 +175,9 @@ TEST_F(ErrorsTest, OptionsThatWouldBeIgnored) {
 }
 
 TEST_F(ErrorsTest, OptionsOfWhatIsNotDone) {
+  ExpectRefusal({"bench", "ic64ih14oc64oh14kh3ph1", "--forbid", "direct"}, kUsage, "--forbid is for --log");
+  ExpectRefusal({"bench", "squeezenet1_1", "--max-error", "1e-6"}, kUsage, "--max-error is for --log");
+  ExpectRefusal({"log", "verify", "l.jsonl", "--threads", "1"}, kUsage, "--threads is for --retarget");
   const std::string net = "squeezenet1_1", conv = "ic8ih8oc8kh1", out = Missing("out");
   ExpectRefusal({"run", net, "--streams", "1", "--runs", "5"}, kUsage, "--runs is not for --streams");
   ExpectRefusal({"bench", net, "--sweep", "batch", "--batch", "3"}, kUsage,
@@ -274,7 +277,8 @@ TEST_F(ErrorsTest, Logs) {
                 kNoCandidate, "allowed are 1.0 (--max-weights)");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", File("empty.jsonl", ""), "-o", plan}, kNoCandidate,
                 "tilesmith tune squeezenet1_1");
-  ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", garbage, "--resume"}, kUsage, "garbage.jsonl:1: ");
+  ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", garbage, "--resume"}, kUsage,
+                "garbage.jsonl holds something else than a tuning log");
   ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", garbage}, kUsage,
                 "give --resume to go on with it, or --overwrite");
   ExpectRefusal({"tune", "ic8ih8oc8kh1", "-o", Missing("no/such/folder/log")}, kEnvironment, "cannot write");

@@ -122,6 +122,40 @@ TEST(OptimizeTest, SeveralSizesHaveAPlanEach) {
       Tilesmith(OnSmallNetwork("optimize", {"--input-shape", "input=1x3x64x64", "--for", "2s", "-o", plan}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(ReadPlans(plan).size(), 2u);
+  // What it goes on with stays, unless it is another network's.
+  const ProgramResult more = Tilesmith(OnSmallNetwork(
+      "optimize", {"--input-shape", "input=1x3x96x96", "--for", "2s", "-o", plan, "--resume"}));
+  ASSERT_EQ(more.exit_code, 0) << more.err;
+  EXPECT_EQ(ReadPlans(plan).size(), 3u);
+  ExpectRefusal({"optimize", "resnet18", "--for", "1s", "-o", plan, "--resume"}, 2,
+                "is a plan for network \"squeezenet1_1\", not for \"resnet18\"");
+  ExpectRefusal({"tune", "ic16ih13oc16oh13kh3ph1", "-o", plan, "--resume"}, 2,
+                "something else than a tuning log");
+  ExpectRefusal({"tune", "ic16ih13oc16oh13kh3ph1", "-o", directory.File("l.jsonl"), "--db", plan}, 2,
+                "something else than a tuning log");
+  ExpectRefusal({"graph-tune", "squeezenet1_1", "--default-schedules", "-o", directory.File("p.jsonl"),
+                 "--costs", plan},
+                2, "something else than a file of costs");
+  ExpectRefusal({"optimize", "squeezenet1_1", "-o", plan, "--log", directory.path() + "/./plan.jsonl"}, 2,
+                "is both an input and the output");
+  const std::string fresh = directory.File("new.jsonl");
+  ExpectRefusal({"optimize", "squeezenet1_1", "-o", fresh, "--log", directory.path() + "/./new.jsonl"}, 2,
+                "is named for two outputs");
+  EXPECT_EQ(ReadPlans(plan).size(), 3u);
+}
+
+TEST(OptimizeTest, ALogIsEmptiedLast) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.File("log.jsonl");
+  const std::string workload = "ic16ih13oc16oh13kh3ph1";
+  ASSERT_EQ(Tilesmith({"tune", workload, "-o", log, "--trials", "2", "--no-db"}).exit_code, 0);
+  const std::string before = ReadFile(log);
+  std::vector<std::string> nothing = {"tune", workload, "-o", log, "--overwrite"};
+  for (const ConvTemplate* conv_template : ConvTemplates())
+    nothing.insert(nothing.end(), {"--forbid", std::string(conv_template->Name())});
+  ExpectRefusal(nothing, 4, "--forbid leaves no template that computes");
+  ExpectRefusal({"tune", workload, "-o", log, "--overwrite", "--db", directory.path()}, 2, "is a directory");
+  EXPECT_EQ(ReadFile(log), before);
 }
 
 TEST(OptimizeTest, RefusesWhatMakesNoSense) {

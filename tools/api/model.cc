@@ -354,7 +354,7 @@ PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, Bu
   } else {
     size.outputs = Describe(size.network->outputs);
   }
-  size.predicted_seconds = plan.predicted_seconds;
+  size.predicted_seconds = KnownPrediction(plan);
   return size;
 }
 

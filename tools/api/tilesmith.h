@@ -141,7 +141,8 @@ class TILESMITH_API Model {
   const std::vector<TensorInfo>& outputs() const;
   int threads() const;
   size_t packed_weight_bytes() const;  // of all sizes that are prepared now; what they share counts once
-  double predicted_seconds() const;    // of a run, by the plan; 0 without one
+  // Of a run, by the plan; 0 without one, or where nobody has measured one of its convolutions.
+  double predicted_seconds() const;
 
   // Outlives the model if need be.
   Session NewSession(const SessionOptions& options = {}) const;

@@ -113,6 +113,9 @@ class BenchCommand : public Command {
       args_->RefuseGiven({"--time", "--network-time"}, "is not for --sweep and --streams: give --duration");
     if (request_.targets.of_workloads())
       args_->RefuseGiven({"--network-time", "--onnxruntime"}, "is for a MODEL");
+    CheckAccuracyLimits(request_.accuracy);
+    if (request_.log_path.empty() && sweep_.empty() && !streams_.asked())
+      args_->RefuseGiven({"--forbid", "--max-error"}, "is for --log: it says which of its records count");
   }
 
   int RunOnGpu() {

@@ -46,6 +46,7 @@ class LogVerifyCommand : public Command {
            "tilesmith log verify imported.jsonl --retarget -o here.jsonl";
   }
   void Declare(Args& args) override {
+    args_ = &args;
     args.Positionals("LOG", &paths_, "Tuning logs");
     DeclareWorkload(args, &workload_);
     args.Positive("--top", &top_, "Fastest configs of each convolution and conditions (default 1)");
@@ -60,6 +61,8 @@ class LogVerifyCommand : public Command {
   }
 
   int Run() override {
+    if (!retarget_)
+      args_->RefuseGiven({"--threads"}, "is for --retarget: records are verified with their own");
     tolerance_ = ParsePercent("--tolerance", tolerance_text_);
     RequireFormat(output_, OutputFormat::kLog);
     ProgressLine progress;
@@ -179,6 +182,7 @@ class LogVerifyCommand : public Command {
   std::vector<std::string> paths_;
   std::string workload_, tolerance_text_ = "10%", output_;
   int64_t top_ = 1;
+  const Args* args_ = nullptr;  // while it runs
   bool strict_ = false, retarget_ = false, json_ = false;
   MachineOptions machine_options_;
   FarmOptions farm_;

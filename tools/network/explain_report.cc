@@ -122,7 +122,7 @@ void AddTotals(Report& report, const ExplainedPlan& explained) {
               TextCell(explained.given ? "corrected by what the plan says" : "from the log"));
   if (!explained.given) return;
   const GivenPlan& given = *explained.given;
-  report.Fact("plan_seconds", "given plan ms", MillisecondsCell(given.plan.predicted_seconds));
+  report.Fact("plan_seconds", "given plan ms", KnownMillisecondsCell(KnownPrediction(given.plan)));
   report.Fact("plan_layouts_seconds", "  with this log", MillisecondsCell(given.layouts_seconds));
   report.Fact("plan_off_seconds", "  off ms", MoreCell(given.layouts_seconds - best));
   report.Fact("plan_missing", "  nodes this log has not so", CountCell(static_cast<int64_t>(given.missing)));

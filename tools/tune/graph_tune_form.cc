@@ -53,6 +53,9 @@ class GraphTuner {
     // Splits go by prices, which a network may take otherwise: a plan has them only where plans are run.
     options_.even_shares = request_.rounds == 0;
     CheckAccuracyLimits(options_.accuracy);
+    if (is_first && options_.precision == Precision::kBf16 && std::ranges::none_of(log_, IsNarrow))
+      sinks_.Warn(
+          "the log has no record in bf16: the plan is in f32 (`tilesmith tune --precision bf16` adds some)");
     Refine();
     RefinedPlan& refined = tuned_.refined;
     refined.plan.quantization = request_.arguments.model.quantization;

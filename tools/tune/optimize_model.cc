@@ -62,8 +62,10 @@ void RequireNetwork(const std::string& path, const std::string& network, const P
 bool HaveSameNodes(const Plan& plan, const Graph& graph) {
   std::vector<std::string> of_plan, of_graph;
   for (const NodePlan& node : plan.nodes) of_plan.push_back(node.node);
-  for (Graph::NodeId id = 0; id < graph.size(); ++id)
-    if (graph.node(id).op->Type() != "Constant") of_graph.push_back(graph.node(id).name);
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    const std::string_view type = graph.node(id).op->Type();
+    if (type != "Constant" && type != "Input") of_graph.push_back(graph.node(id).name);
+  }
   return of_plan == of_graph;
 }
 
@@ -399,8 +401,8 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   RequireReplaceable(request.plan_path, OutputFormat::kPlan,
                      {arguments.log_path, arguments.costs_path, arguments.model.model});
   RequireReplaceable(arguments.log_path, OutputFormat::kLog, {arguments.model.model});
-  RequireDifferent({request.plan_path, arguments.log_path, arguments.costs_path});
   RequireReplaceable(arguments.costs_path, OutputFormat::kCosts);
+  RequireDifferent({request.plan_path, arguments.log_path, arguments.costs_path});
   const bool mixes = ParsePrecision(request.arguments.machine.precision) == Precision::kMixed;
   if (!mixes && request.max_output_error)
     throw Error(ErrorCode::kUsage,

@@ -64,8 +64,6 @@ std::vector<Record> TuningTasks::OpenLog() const {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     throw Error(ErrorCode::kUsage, fmt::format("{} is a directory, not a log", path));
-  RequireFormat(path, OutputFormat::kLog);
-  if (request_.existing_log == ExistingLog::kOverwrite) return {};
   const auto bytes = std::filesystem::file_size(path, error);
   if (error || bytes == 0) return {};
   if (request_.existing_log == ExistingLog::kRefuse) {
@@ -73,6 +71,8 @@ std::vector<Record> TuningTasks::OpenLog() const {
         ErrorCode::kUsage,
         fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh", path));
   }
+  RequireFormat(path, OutputFormat::kLog);
+  if (request_.existing_log == ExistingLog::kOverwrite) return {};
   return LoadUsableRecords(path, machine_->target());
 }
 
