@@ -119,6 +119,14 @@ class ModelBench {
     if (!tasks.empty()) limits.forbidden_templates = tasks.front().forbidden_templates;  // alike in a suite
     const std::map<std::string, Schedule> schedules = FindSchedules(cold, limits);
     const BestByWorkload best = BestOf(cold, limits);
+    const auto lacks = [&](const ConvTask& task) {
+      return !schedules.contains(WorkloadToString(task.workload));
+    };
+    const int64_t missing = std::ranges::count_if(tasks, lacks);
+    if (!request_.log_path.empty() && missing > 0)
+      sinks_.Warn(
+          fmt::format("{} has no usable record of {} of {} convolutions, which run in default schedules",
+                      request_.log_path, missing, tasks.size()));
     const DuelOptions duel = {
         .seconds = request_.seconds, .cold = cold, .threads = machine_->threads(), .stop = sinks_.stop};
     for (const ConvTask& task : tasks) {

@@ -96,6 +96,10 @@ std::optional<double> SweepRow::ratio() const {
 std::vector<SweepRow> SweepStreams(const SweepRequest& request, const WorkSinks& sinks) {
   const DevicePtr widest = OpenMachine(request.machine);
   const int64_t cores = widest->target().cores;
+  {
+    const PinnedTeam team(widest);
+    WarnIfDisturbed(widest, sinks);
+  }
   const ScratchFolder scratch;
   std::vector<SweepRow> rows;
   UnlessInterrupted([&] {
@@ -166,6 +170,9 @@ Table SweepTable(const std::vector<SweepRow>& rows) {
 void AddSweep(Report& report, const std::vector<SweepRow>& rows) {
   report.AddTable(SweepTable(rows));
   if (rows.empty()) return;
+  Disturbance all;
+  for (const SweepRow& row : rows) all += {1, row.times.disturbed_share};  // each as long as the others
+  AddDisturbance(report, all);
   const auto most = std::ranges::max_element(rows, {}, &SweepRow::images_per_second);
   const auto soonest =
       std::ranges::min_element(rows, {}, [](const SweepRow& row) { return row.times.LatencyQuantile(0.5); });
