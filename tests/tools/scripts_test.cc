@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -131,6 +132,9 @@ TEST(ScriptsTest, FilesThatCannotBeReadAreToldAlike) {
     }
   }
   EXPECT_EQ(RunProgram({Script("tools/report/pictures")}).exit_code, 2);
+  const ProgramResult page = RunProgram({Script("tools/report/pictures"), Script("README.md")});
+  EXPECT_EQ(page.exit_code, 2);
+  EXPECT_THAT(page.err, testing::EndsWith("is no page of `tilesmith report`\n"));
 }
 
 // By an npm that fetches nothing.
@@ -170,6 +174,14 @@ TEST(ScriptsTest, SoakFindsOutputsAndMemoryAsTheyWere) {
   EXPECT_THAT(result.out,
               testing::HasSubstr("2 workers beside 1 busy processes, 2 s, seed 7; resident memory "));
   EXPECT_THAT(ReadFile(out + "/soak.csv"), testing::HasSubstr("\nsmall.onnx,1,"));
+  BackgroundProgram endless({Script("tools/soak"), "--for", "10m", "--workers", "1", "--busy", "0", model});
+  sleep(4);
+  endless.Signal(SIGINT);
+  const ProgramResult interrupted = endless.Wait();
+  EXPECT_EQ(interrupted.exit_code, 130) << interrupted.err;
+  EXPECT_THAT(interrupted.err,
+              testing::EndsWith("soak: interrupted; the table says what was done until then\n"));
+  EXPECT_THAT(interrupted.out, testing::HasSubstr("\n| small.onnx | 1 | "));
 }
 
 TEST(ScriptsTest, AccuracyIsMeasuredRight) {

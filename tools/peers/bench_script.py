@@ -55,6 +55,13 @@ class BenchScript:
         print(f"{self.name}: {message}", file=sys.stderr)
         sys.exit(code)
 
+    def run(self, main):
+        """main(), whose end by Ctrl-C is told as the program tells it."""
+        try:
+            main()
+        except KeyboardInterrupt:
+            self.fail("interrupted", 130)
+
     def refuse(self, argument, options):
         """One that the script does not know, or one too many."""
         known = [f"--{name}" for name in options]
