@@ -93,10 +93,10 @@ TEST(TuneTest, TheDatabaseMakesKnownTasksCostNothing) {
   EXPECT_EQ(tune("e.jsonl", "8", {"--db", directory.File("own.jsonl")})["tasks"][0]["trials"], 0);
 }
 
-TEST(TuneTest, ADatabaseThatIsBrokenOrUnwritableIsOnlyAWarning) {
+TEST(TuneTest, ADatabaseThatIsTornOrUnwritableIsOnlyAWarning) {
   const TemporaryDirectory directory;
   const std::string broken = directory.File("broken.jsonl");
-  WriteFile(broken, "no log at all\n");
+  WriteFile(broken, "{\"tilesmith\":3,\"workl\n");
   const ProgramResult result =
       Tilesmith({"tune", kWorkload, "-o", directory.File("a.jsonl"), "--trials", "2", "--db", broken});
   EXPECT_EQ(result.exit_code, 0);
@@ -105,10 +105,24 @@ TEST(TuneTest, ADatabaseThatIsBrokenOrUnwritableIsOnlyAWarning) {
                                            "2", "--db", "/proc/nowhere/db.jsonl"});
   EXPECT_EQ(nowhere.exit_code, 0);
   EXPECT_THAT(nowhere.err, testing::HasSubstr("warning: database: cannot make directory /proc/nowhere: "));
-  const ProgramResult folder = Tilesmith(
-      {"tune", kWorkload, "-o", directory.File("c.jsonl"), "--trials", "2", "--db", directory.path()});
-  EXPECT_EQ(folder.exit_code, 0);
-  EXPECT_THAT(folder.err, testing::HasSubstr("warning: database: cannot read " + directory.path() + ": "));
+}
+
+// What is no database stays as it is.
+TEST(TuneTest, AnotherFileGivenAsADatabaseIsRefused) {
+  const TemporaryDirectory directory;
+  const std::string other = directory.File("other.jsonl");
+  WriteFile(other, "no log at all\n");
+  const std::vector<std::string> tune = {"tune",     kWorkload, "-o",  directory.File("a.jsonl"),
+                                         "--trials", "2",       "--db"};
+  for (const auto& [path, why] : {std::pair(other, "something else than a tuning log"),
+                                  {directory.path(), "is a directory, not a database"}}) {
+    std::vector<std::string> arguments = tune;
+    arguments.push_back(path);
+    const ProgramResult refused = Tilesmith(arguments);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, testing::HasSubstr(why));
+  }
+  EXPECT_EQ(ReadFile(other), "no log at all\n");
 }
 
 TEST(TuneTest, TheFirstConfigsOfASpaceTellNothingOfTheTimeLeft) {
