@@ -80,7 +80,7 @@ size_t InputGenerator::Emit(const Span& rows, const Span& columns) {
     for (int row : transforms_.unpaired()) AddConstant(constants, transforms_.input(row, k));
   }
   HoldConstants(constants, scratch_ + 1, registers() - scratch_ - 1);
-  const int64_t line = 64, widened_bytes = window_ * window_ * vector_bytes();
+  const int64_t line = 64, widened_bytes = schedule_.elements() * vector_bytes();
   if (widens_) {
     mov(rax, rsp);
     sub(rsp, Offset(widened_bytes + line));
