@@ -51,6 +51,10 @@ TuneModelRequest TuningOf(const OptimizeModelRequest& request, DevicePtr machine
   return tuning;
 }
 
+bool GoesOnWithPlan(const OptimizeModelRequest& request) {
+  return request.existing_log == ExistingLog::kResume && FileExists(request.plan_path);
+}
+
 // A plan file that is gone on with holds nothing of another network.
 void RequireNetwork(const std::string& path, const std::string& network, const Plan& plan) {
   if (plan.network == network) return;
@@ -135,7 +139,7 @@ class ModelOptimizer {
   }
 
   void ReadKeptPlans() {
-    if (request_.existing_log != ExistingLog::kResume || !FileExists(request_.plan_path)) return;
+    if (!GoesOnWithPlan(request_)) return;
     for (Plan& plan : ReadPlans(request_.plan_path)) {
       const auto graph = std::ranges::find(tuning_.graphs(), plan.graph_hash, GraphHash);
       if (graph == tuning_.graphs().end()) {
@@ -277,10 +281,7 @@ class MixedOptimizer {
  public:
   MixedOptimizer(const OptimizeModelRequest& request, const WorkSinks& sinks,
                  const ShowOptimizing& on_progress)
-      : request_(request),
-        sinks_(sinks),
-        on_progress_(on_progress),
-        keeps_plan_(request.existing_log == ExistingLog::kResume && FileExists(request.plan_path)) {}
+      : request_(request), sinks_(sinks), on_progress_(on_progress), keeps_plan_(GoesOnWithPlan(request)) {}
 
   OptimizedModel Run() {
     const Target cpu = ChosenTarget(request_.arguments.machine);
