@@ -77,8 +77,7 @@ std::vector<int64_t> RowCounts(int64_t most) {
 }
 
 std::string WhyTypesInvalid(const ConvWorkload& w, const DirectConfig& c) {
-  if (c.broadcast == Broadcast::kEmbedded && w.ic / w.g % c.step_channels() != 0)
-    return "embedded broadcast needs whole pairs of channels";
+  if (const std::string reason = WhyBroadcastInvalid(c, w.ic / w.g); !reason.empty()) return reason;
   if (c.broadcast == Broadcast::kMixed && c.weight_type != DataType::kF32)
     return "mixed broadcast multiplies weights in memory, which have to be f32";
   if (c.ic_pass > 0 && c.out_type != DataType::kF32)
@@ -102,6 +101,11 @@ const char* TileFault(const DirectConfig& c, int64_t width, int64_t outputs, con
 }
 
 }  // namespace
+
+std::string WhyBroadcastInvalid(const DirectConfig& c, int64_t channels) {
+  if (c.broadcast != Broadcast::kEmbedded || channels % c.step_channels() == 0) return "";
+  return "embedded broadcast needs whole pairs of channels";
+}
 
 bool IsTileValid(const DirectConfig& c, int64_t width, int64_t outputs, const Target& cpu) {
   return TileFault(c, width, outputs, cpu) == nullptr;

@@ -69,6 +69,8 @@ DirectConfig ReadConfig(const Config& config, const Target& cpu);
 // Only the knobs of the register tile and of the loop over channels inside it.
 DirectConfig ReadTile(const Config& config);
 
+// Why this broadcast cannot serve `channels` input channels of a group; empty when it can.
+std::string WhyBroadcastInvalid(const DirectConfig& config, int64_t channels);
 // Why no kernel has this register tile, for rows of `width` and as many output channels of a group; empty
 // when one can.
 std::string WhyTileInvalid(const DirectConfig& config, int64_t width, int64_t outputs, const Target& cpu);

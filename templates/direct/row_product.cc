@@ -58,8 +58,7 @@ std::string WhyProductInvalid(const ConvWorkload& product, const DirectConfig& c
   if (c.ic_unroll > c.Steps(cpu.vector_floats()))
     return fmt::format("ic_unroll {} exceeds a vector's {} {}", c.ic_unroll, c.Steps(cpu.vector_floats()),
                        c.step_channels() > 1 ? "pairs" : "channels");
-  if (c.broadcast == Broadcast::kEmbedded && product.ic % c.step_channels() != 0)
-    return "embedded broadcast needs whole pairs of channels";
+  if (const std::string reason = WhyBroadcastInvalid(c, product.ic); !reason.empty()) return reason;
   const int64_t code = EstimateCodeBytes(product, c, cpu.vector_floats());
   if (code > kMaxCodeBytes) return fmt::format("some {} bytes of code (at most {})", code, kMaxCodeBytes);
   return "";
