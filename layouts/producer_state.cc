@@ -4,10 +4,10 @@
 
 namespace tilesmith {
 
-void WriteAsProducer(void* data, int64_t bytes, int thread, int threads) {
+void WriteAsProducer(void* data, int64_t bytes, int share, int threads) {
   constexpr int64_t kLineBytes = 64;
-  const TaskRange share = ShareOf(bytes, (thread + 1) % threads, threads);
-  for (int64_t i = share.begin; i < share.end; i += kLineBytes) {
+  const TaskRange range = ShareOf(bytes, share, threads);
+  for (int64_t i = range.begin; i < range.end; i += kLineBytes) {
     volatile char* const line = static_cast<char*>(data) + i;
     *line = *line;
   }

@@ -5,11 +5,9 @@
 
 namespace tilesmith {
 
-// One thread's part of writing `bytes` bytes the way a producer leaves them: recently, but by another
-// thread than the one whose even share they fall into. A conv splits its work by output channels and rows,
-// what follows it by pixels, so in a network about as much is read from the neighbour's cache as from one's
-// own; timing with every thread rereading its own lines flatters transforms and pooling by 2-5x. Values stay
-// as they are. Every thread of the team calls it; put a barrier behind.
-void WriteAsProducer(void* data, int64_t bytes, int thread, int threads);
+// Writes the share of `bytes` bytes that falls to a thread (ShareOf), as the producer of a tensor whose
+// results are that thread's leaves it. Values stay as they are. Every thread of a team calls it, for a share
+// of its own; put a barrier behind.
+void WriteAsProducer(void* data, int64_t bytes, int share, int threads);
 
 }  // namespace tilesmith

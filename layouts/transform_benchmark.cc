@@ -78,9 +78,12 @@ class Sampler {
 
   KernelArgs Args() const { return {.inputs = {&in_, 1}, .output = out_, .scratch = nullptr}; }
 
+  // A transform brings a tensor from one order into another, and so from thread to thread: timed with every
+  // thread rereading its own lines it would seem 2 to 5 times as fast as it is in a network.
   void Prepare(int thread, int threads) {
-    WriteAsProducer(result_.data(), static_cast<int64_t>(result_.bytes()), thread, threads);
-    WriteAsProducer(source_.data(), static_cast<int64_t>(source_.bytes()), thread, threads);
+    const int next = (thread + 1) % threads;
+    WriteAsProducer(result_.data(), static_cast<int64_t>(result_.bytes()), next, threads);
+    WriteAsProducer(source_.data(), static_cast<int64_t>(source_.bytes()), next, threads);
   }
 
   void CopyShare(int thread, int threads) {

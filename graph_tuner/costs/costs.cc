@@ -28,9 +28,8 @@ class Measured final : public CostSource {
     return transforms_.CopySeconds(shape, layout);
   }
   double OpSeconds(const OpUse& use) override { return ops_.Seconds(use); }
-  double CrossingSeconds(Crossing crossing, double bytes) override {
-    return crossings_.Seconds(crossing, bytes);
-  }
+  CrossingPrices PricesOfCrossing() override { return crossings_.Prices(); }
+  void SeeDistance() override { crossings_.SeeDistance(); }
 
   const CostFile& file() const { return file_; }
 
@@ -62,10 +61,9 @@ double CostQuestions::OpSeconds(const OpUse& use) {
   return 0;
 }
 
-// One for all: whatever is asked first measures everything.
-double CostQuestions::CrossingSeconds(Crossing crossing, double bytes) {
-  questions_.try_emplace("crossing", [=](CostSource& source) { source.CrossingSeconds(crossing, bytes); });
-  return 0;
+CrossingPrices CostQuestions::PricesOfCrossing() {
+  questions_.try_emplace("crossing", [](CostSource& source) { source.PricesOfCrossing(); });
+  return {};
 }
 
 void CostQuestions::Ask(CostSource& source, const std::function<void(size_t, size_t)>& progress) const {

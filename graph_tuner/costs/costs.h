@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/costs/crossing_prices.h"
 #include "layouts/base/target.h"
 #include "layouts/layout.h"
-#include "layouts/measure/crossing.h"
 #include "ops/base/op.h"
 #include "templates/device/device.h"
 
@@ -40,9 +40,11 @@ class CostSource {
   // Copying a tensor as it is, into a slice of a concat.
   virtual double CopySeconds(const Shape& shape, const Layout& layout) = 0;
   virtual double OpSeconds(const OpUse& use) = 0;
-  // How much longer a thread takes for `bytes` bytes of what it reads, or writes over, when they are another
-  // thread's (MeasureCrossing): 0 for none, and not less for more. 0 throughout: it has no price.
-  virtual double CrossingSeconds(Crossing /*crossing*/, double /*bytes*/) { return 0; }
+  // What it costs that bytes change hands between threads. The same until SeeDistance.
+  virtual CrossingPrices PricesOfCrossing() = 0;
+  // Adds the prices of the distance that the cores have now, where there are none of it. Sources that do not
+  // measure have none to add.
+  virtual void SeeDistance() {}
 };
 
 // Notes what it is asked, answers 0, and can ask another source the same, each distinct question once. So a
@@ -52,7 +54,7 @@ class CostQuestions final : public CostSource {
   double TransformSeconds(const Shape& shape, const Layout& from, const Layout& to) override;
   double CopySeconds(const Shape& shape, const Layout& layout) override;
   double OpSeconds(const OpUse& use) override;
-  double CrossingSeconds(Crossing crossing, double bytes) override;
+  CrossingPrices PricesOfCrossing() override;
 
   size_t size() const { return questions_.size(); }
   // progress(done, total) is called before the first question and after each; may be empty.

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "layouts/measure/core_placement.h"
@@ -15,11 +18,25 @@ namespace {
 constexpr int64_t kMeasuredBytes[] = {16 << 10, 128 << 10, 1 << 20};  // of each thread
 constexpr Crossing kCrossings[] = {Crossing::kRead, Crossing::kWrite};
 
-CostKey CrossingKey(Crossing crossing, int64_t bytes, const std::string& distance) {
+// Nanoseconds of a barrier, a power of two.
+int64_t DistanceOf(double barrier_seconds) {
+  return int64_t{1} << std::clamp<int64_t>(std::lround(std::log2(std::max(1.0, barrier_seconds * 1e9))), 0,
+                                           62);
+}
+
+CostKey CrossingKey(Crossing crossing, int64_t bytes, int64_t distance) {
   return {{"kind", "crossing"},
           {"access", crossing == Crossing::kRead ? "read" : "write"},
           {"bytes", fmt::format("{}", bytes)},
-          {"distance", distance}};
+          {"distance", fmt::format("{}ns", distance)}};
+}
+
+// What "64ns" says; nothing of other texts.
+std::optional<int64_t> ParseDistance(std::string_view text) {
+  int64_t distance = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), distance);
+  const bool ends = std::string_view(rest, text.data() + text.size()) == "ns";
+  return error == std::errc() && ends && distance > 0 ? std::optional(distance) : std::nullopt;
 }
 
 }  // namespace
@@ -27,45 +44,61 @@ CostKey CrossingKey(Crossing crossing, int64_t bytes, const std::string& distanc
 CrossingMeasure CrossingMeasureOf(const Device& device) {
   if (device.threads() == 1 || !device.ReadsHostMemory()) return {};
   const int threads = device.threads();
-  return {.distance =
-              [threads] {
-                const double nanoseconds = std::max(1.0, SeePlacement(threads).barrier_seconds * 1e9);
-                return fmt::format("{}ns", std::int64_t{1} << std::lround(std::log2(nanoseconds)));
-              },
+  return {.barrier_seconds = [threads] { return SeePlacement(threads).barrier_seconds; },
           .time = [threads](int64_t bytes) { return MeasureCrossing(bytes, threads); }};
 }
 
-const CrossingCosts::Points& CrossingCosts::PointsOf(Crossing crossing) {
-  if (!points_) {
-    std::map<Crossing, Points> found;
-    const std::string distance = measure_.distance();
-    for (const int64_t bytes : kMeasuredBytes) {
-      const auto known = [&](Crossing one) { return file_.Find(CrossingKey(one, bytes, distance)); };
-      if (!std::ranges::all_of(kCrossings, [&](Crossing one) { return known(one).has_value(); })) {
-        const CrossingTiming timing = measure_.time(bytes);
-        for (const Crossing one : kCrossings) file_.Add(CrossingKey(one, bytes, distance), timing.Of(one));
-      }
-      // More bytes take no less time; where they seemed to, noise did.
-      for (const Crossing one : kCrossings) {
-        Points& points = found[one];
-        points[bytes] = std::max(*known(one), points.empty() ? 0 : points.rbegin()->second);
-      }
-    }
-    points_ = std::move(found);
+void CrossingCosts::SeeDistance() {
+  if (!measure_.time) return;
+  const int64_t distance = DistanceOf(measure_.barrier_seconds());
+  for (const int64_t bytes : kMeasuredBytes) {
+    const auto is_known = [&](Crossing one) {
+      return file_.Find(CrossingKey(one, bytes, distance)).has_value();
+    };
+    if (std::ranges::all_of(kCrossings, is_known)) continue;
+    const CrossingTiming timing = measure_.time(bytes);
+    for (const Crossing one : kCrossings) file_.Add(CrossingKey(one, bytes, distance), timing.Of(one));
+    read_ = false;
   }
-  return points_->at(crossing);
 }
 
-double CrossingCosts::Seconds(Crossing crossing, double bytes) {
-  if (!measure_.time) return 0;
-  std::pair<double, double> before = {0, 0}, after = {0, 0};
-  for (const auto& [measured_bytes, seconds] : PointsOf(crossing)) {
-    before = after;
-    after = {static_cast<double>(measured_bytes), seconds};
-    if (bytes <= after.first) break;
+const CrossingPrices& CrossingCosts::Prices() {
+  if (!measure_.time) return prices_;
+  if (!read_) prices_ = PricesInFile();
+  read_ = true;
+  if (prices_.distances().empty()) {
+    SeeDistance();
+    prices_ = PricesInFile();
+    read_ = true;
   }
-  return before.second +
-         (bytes - before.first) * (after.second - before.second) / (after.first - before.first);
+  return prices_;
+}
+
+// Those that have all figures.
+CrossingPrices CrossingCosts::PricesInFile() const {
+  std::set<int64_t> found;
+  for (const auto& [key, seconds] : file_.figures()) {
+    const auto distance = key.find("distance");
+    if (distance == key.end()) continue;
+    if (const std::optional<int64_t> one = ParseDistance(distance->second)) found.insert(*one);
+  }
+  std::vector<CrossingPrices::Distance> distances;
+  for (const int64_t distance : found) {
+    CrossingPrices::Distance prices{
+        .barrier_seconds = static_cast<double>(distance) * 1e-9, .read = {}, .write = {}};
+    bool complete = true;
+    for (const Crossing crossing : kCrossings) {
+      CrossingPrices::Points& points = crossing == Crossing::kRead ? prices.read : prices.write;
+      for (const int64_t bytes : kMeasuredBytes) {
+        const std::optional<double> seconds = file_.Find(CrossingKey(crossing, bytes, distance));
+        complete = complete && seconds;
+        // More bytes take no less time; where they seemed to, noise did.
+        points[bytes] = std::max(seconds.value_or(0), points.empty() ? 0 : points.rbegin()->second);
+      }
+    }
+    if (complete) distances.push_back(std::move(prices));
+  }
+  return CrossingPrices(std::move(distances));
 }
 
 }  // namespace tilesmith

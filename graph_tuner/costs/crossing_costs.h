@@ -1,21 +1,20 @@
-// What it costs that bytes change hands between threads, measured once for each distance of the cores.
+// The prices of crossing (crossing_prices.h), measured once for each distance of the cores.
 #pragma once
 
 #include <functional>
-#include <map>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "graph_tuner/costs/costs_file.h"
+#include "graph_tuner/costs/crossing_prices.h"
 #include "layouts/measure/crossing.h"
 #include "templates/device/device.h"
 
 namespace tilesmith {
 
 struct CrossingMeasure {
-  // How far apart the cores are now, in words: a barrier of the team, to a power of two of nanoseconds
-  // ("64ns"). Cores that a host moves have several, each with prices of its own.
-  std::function<std::string()> distance;
+  // A barrier of the team now, in seconds. Distances are told apart to powers of two of nanoseconds.
+  std::function<double()> barrier_seconds;
   std::function<CrossingTiming(int64_t bytes)> time;  // empty: there is nothing to measure
 };
 
@@ -27,19 +26,18 @@ class CrossingCosts {
   // `file` must outlive this.
   CrossingCosts(CostFile& file, CrossingMeasure measure) : file_(file), measure_(std::move(measure)) {}
 
-  // As CostSource::CrossingSeconds: on straight lines between no bytes and the amounts that were measured,
-  // and beyond them. All prices are of the distance at which the first was asked for, which measures what the
-  // file lacks of it.
-  double Seconds(Crossing crossing, double bytes);
+  // Measures what the file lacks of the distance that the cores have now.
+  void SeeDistance();
+  // Of all distances in the file, nearest first. Where it has none the first call measures.
+  const CrossingPrices& Prices();
 
  private:
-  using Points = std::map<int64_t, double>;  // bytes of each thread, seconds
-
-  const Points& PointsOf(Crossing crossing);
+  CrossingPrices PricesInFile() const;
 
   CostFile& file_;
   const CrossingMeasure measure_;
-  std::optional<std::map<Crossing, Points>> points_;
+  CrossingPrices prices_;
+  bool read_ = false;  // from the file
 };
 
 }  // namespace tilesmith

@@ -18,7 +18,9 @@ double OpCosts::Seconds(const OpUse& use) {
 }
 
 double OpCosts::FromFile(const OpUse& use) {
-  const CostKey key{{"kind", "op"}, {"op", OpUseText(use)}, {"layout", use.layout.ToString()}};
+  // Figures without "owner" are older ones, of tensors that other threads have written.
+  const CostKey key{
+      {"kind", "op"}, {"op", OpUseText(use)}, {"layout", use.layout.ToString()}, {"owner", "reader"}};
   if (const auto known = file_.Find(key)) return *known;
   const double seconds = measure_(use);
   file_.Add(key, seconds);

@@ -112,13 +112,15 @@ Box InputOf(const ConvWorkload& w, const Box& out) {
   return in;
 }
 
-Crossings::Crossings(const Graph& graph, CostSource& costs, const Target& cpu, int threads, bool even_only)
+Crossings::Crossings(const Graph& graph, CostSource& costs, const Target& cpu, int threads, bool even_only,
+                     const CorePlacement& at)
     : graph_(graph),
       costs_(costs),
+      prices_(costs.PricesOfCrossing().At(at)),
       cpu_(cpu),
       threads_(threads),
       even_only_(even_only),
-      priced_(threads > 1 && costs.CrossingSeconds(Crossing::kRead, 1 << 20) > 0) {}
+      priced_(threads > 1 && prices_.Seconds(Crossing::kRead, 1 << 20) > 0) {}
 
 Crossings::GridDeals& Crossings::DealsKnownOf(const TaskGrid& grid) {
   return deals_[{grid.images, grid.channels, grid.rows, grid.channels_inner, grid.height, grid.row_units,
@@ -190,18 +192,8 @@ std::vector<Deal> Crossings::DealsOf(NodeId id, const Layout& layout) {
   return deals;
 }
 
-Crossings::OpCost Crossings::CostOf(NodeId id, const Layout& layout, const Deal& deal) {
-  constexpr double kMaxTold = 0.8;
-  const double measured = TolerantSeconds(graph_, id, layout, costs_);
-  if (!priced_) return {measured, 0};
-  if (measured == 0) return {0, ConcatIsSliceable(graph_, id, layout) ? 1.0 : 0.0};
-  double all = costs_.CrossingSeconds(Crossing::kWrite, SizeOf(graph_.node(id), layout) / threads_);
-  for (const NodeId input : graph_.Inputs(id)) {
-    if (graph_.node(input).op->Type() == "Constant") continue;
-    all += costs_.CrossingSeconds(Crossing::kRead, SizeOf(graph_.node(input), layout) / threads_);
-  }
-  const double told = std::min(all, kMaxTold * measured);
-  return {(measured - told) * deal.balance, all > 0 ? told / all : 0};
+double Crossings::OwnSeconds(NodeId id, const Layout& layout, const Deal& deal) {
+  return TolerantSeconds(graph_, id, layout, costs_) * deal.balance;
 }
 
 // As a share of the tensor's volume, for the thread that reads most of what others wrote.
@@ -242,7 +234,7 @@ Owner Crossings::OwnerRead(const TensorRead& read) {
 double Crossings::ReadSeconds(const TensorRead& read, Owner written) {
   if (!priced_ || written == Owner::kCaller || graph_.node(read.reader).op->IsView()) return 0;
   const double bytes = SizeOf(graph_.node(read.tensor), read.to);
-  return costs_.CrossingSeconds(Crossing::kRead, CrossedShare(read, written) * bytes);
+  return prices_.Seconds(Crossing::kRead, CrossedShare(read, written) * bytes);
 }
 
 double Crossings::WriteSeconds(NodeId id, const Layout& layout, const Ownership& ownership) {
@@ -254,7 +246,7 @@ double Crossings::WriteSeconds(NodeId id, const Layout& layout, const Ownership&
   const Owner along = grid.images > 1 ? Owner::kImages : grid.channels > 1 ? Owner::kChannels : Owner::kRows;
   if (owner == along) return 0;
   const double share = SizeOf(graph_.node(id), layout) / threads_;
-  return costs_.CrossingSeconds(Crossing::kWrite, share * (threads_ - 1) / threads_);
+  return prices_.Seconds(Crossing::kWrite, share * (threads_ - 1) / threads_);
 }
 
 }  // namespace tilesmith

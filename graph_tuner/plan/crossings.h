@@ -5,15 +5,14 @@
 // the part of the result that its share lies in. Its price has two parts:
 //
 //   reading    of each tensor, the bytes that the busiest thread reads and another one wrote, halo rows
-//              included, at the price of reading (CostSource::CrossingSeconds);
+//              included, at the price of reading (costs/crossing_prices.h);
 //   writing    the bytes that fall outside a thread's own part of the result's memory: buffers of the arena
 //              lie so that a thread's share of the addresses is where it wrote before (memory_planner.h).
 //
-// Records are of kernels whose threads own all that they touch, so these come on top. Other ops are measured
-// behind producers that leave everything with another thread (layouts/producer_state.h): as much of it as can
-// be told is taken off first, so that an op whose tensors all change hands costs what was measured.
-// Transforms and copies stay at what was measured; who owns a result of theirs follows from the node's split.
-// Tensors of the caller's, constants and weights have no price. Source: original.
+// Convolutions and other ops are measured with threads that own all that they touch, so these come on top.
+// Transforms and copies, whose results go to other threads than their sources came from, stay at what was
+// measured (layouts/producer_state.h); who owns a result of theirs follows from the node's split. Tensors of
+// the caller's, constants and weights have no price. Source: original.
 #pragma once
 
 #include <array>
@@ -72,9 +71,10 @@ struct TensorRead {
 
 class Crossings {
  public:
-  // Graph and costs outlive it. With even_only, nodes have no other split.
+  // Graph and costs outlive it. With even_only, nodes have no other split. Prices are of cores placed like
+  // `at` (CrossingPrices::At).
   Crossings(const Graph& graph, CostSource& costs, const Target& cpu = {}, int threads = 1,
-            bool even_only = false);
+            bool even_only = false, const CorePlacement& at = {});
 
   const Graph& graph() const { return graph_; }
   CostSource& costs() { return costs_; }
@@ -90,12 +90,8 @@ class Crossings {
   Deal DealOf(const Record& record, Split split);
   Deal DealOf(Graph::NodeId id, const Layout& layout, Split split);
 
-  // What a node that is no conv takes if every thread owns what it touches, and how its crossings are
-  // charged, relative to their price.
-  struct OpCost {
-    double own_seconds = 0, scale = 0;
-  };
-  OpCost CostOf(Graph::NodeId id, const Layout& layout, const Deal& deal);
+  // What a node that is no conv takes if every thread owns what it touches.
+  double OwnSeconds(Graph::NodeId id, const Layout& layout, const Deal& deal);
 
   // Whose the parts of the tensor are in the layout that is read; and what the reader waits for if they are.
   Owner OwnerRead(const TensorRead& read);
@@ -117,6 +113,7 @@ class Crossings {
 
   const Graph& graph_;
   CostSource& costs_;
+  const CrossingPrices prices_;
   const Target cpu_;
   const int threads_;
   const bool even_only_;

@@ -1,6 +1,7 @@
 #include "graph_tuner/plan/plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "layouts/base/error.h"
 
@@ -16,6 +17,15 @@ double KnownPrediction(const Plan& plan) {
     return !node.record || node.predicted_seconds > node.crossing_seconds;
   });
   return known ? plan.predicted_seconds : 0;
+}
+
+PlacedPrediction PredictionFor(const Plan& plan, const CorePlacement& seen) {
+  const PlacedPrediction own = {plan.placement, KnownPrediction(plan)};
+  const bool is_of_own = !(seen.barrier_seconds > 0) || AreAlike(seen, plan.placement);
+  if (own.seconds == 0 || plan.at_distances.empty() || is_of_own) return own;
+  return *std::ranges::min_element(plan.at_distances, {}, [&](const PlacedPrediction& prediction) {
+    return std::abs(std::log(prediction.placement.barrier_seconds / seen.barrier_seconds));
+  });
 }
 
 bool SameSchedule(const NodePlan& a, const NodePlan& b) {

@@ -45,6 +45,12 @@ struct TransformPlan {
   bool interpolated = false;  // the seconds are an estimate from other sizes
 };
 
+// What a plan is predicted to take on cores placed so.
+struct PlacedPrediction {
+  CorePlacement placement;
+  double seconds = 0;
+};
+
 struct Plan {
   std::string network;
   std::string graph_hash;  // GraphHash of the graph after all passes
@@ -57,7 +63,9 @@ struct Plan {
   std::string solver;       // "dp", "exhaustive", "heuristic", ...
   std::string certificate;  // "optimal", or the gap to a proved bound, or "none"
   double predicted_seconds = 0;
-  CorePlacement placement;      // while the figures behind the prediction were measured
+  CorePlacement placement;  // while the figures behind the prediction were measured
+  // At each of the distances that the cores were seen at, if these are several.
+  std::vector<PlacedPrediction> at_distances = {};
   std::vector<NodePlan> nodes;  // every node but graph inputs and constants, in graph order
   std::vector<TransformPlan> transforms;
   // What running it and other plans by turns has taught of their costs, in the machine's speed of the
@@ -71,6 +79,9 @@ LayoutPair NodeLayouts(const Graph& graph, Graph::NodeId id, const Layout& in, c
 // What the plan is predicted to take, or 0 where that is not known: nobody has measured one of its
 // convolutions, neither by itself nor in a plan that ran, and the prediction counts it as nothing.
 double KnownPrediction(const Plan& plan);
+// The one of its predictions that is for cores placed most nearly like `seen`; 0 seconds where
+// KnownPrediction is.
+PlacedPrediction PredictionFor(const Plan& plan, const CorePlacement& seen);
 
 // Whether two plans for one graph schedule a node alike: layouts, split, template, config, and what is fused.
 bool SameSchedule(const NodePlan& a, const NodePlan& b);

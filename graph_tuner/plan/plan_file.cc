@@ -55,6 +55,10 @@ json HeaderToJson(const Plan& plan) {
     header["barrier_seconds"] = plan.placement.barrier_seconds;
     header["arithmetic_seconds"] = plan.placement.arithmetic_seconds;
   }
+  for (const PlacedPrediction& prediction : plan.at_distances) {
+    header["at_distances"].push_back({{"barrier_seconds", prediction.placement.barrier_seconds},
+                                      {"predicted_seconds", prediction.seconds}});
+  }
   if (!plan.ends.inputs.is_nchw()) header["input_layout"] = plan.ends.inputs.ToString();
   if (!plan.ends.outputs.is_nchw()) header["output_layout"] = plan.ends.outputs.ToString();
   if (std::isfinite(plan.accuracy.max_error)) header["max_error"] = plan.accuracy.max_error;
@@ -89,6 +93,13 @@ Plan HeaderFromJson(const json& object) {
   plan.predicted_seconds = SecondsOf(object);
   if (object.contains("barrier_seconds") && object.contains("arithmetic_seconds"))
     plan.placement = {SecondsIn(object, "barrier_seconds"), SecondsIn(object, "arithmetic_seconds")};
+  if (object.contains("at_distances")) {
+    for (const json& distance : object["at_distances"]) {
+      const double barrier_seconds = SecondsIn(distance, "barrier_seconds");
+      plan.at_distances.push_back(
+          {{barrier_seconds, plan.placement.arithmetic_seconds}, SecondsOf(distance)});
+    }
+  }
   plan.ends = {EndLayoutIn(object, "input_layout"), EndLayoutIn(object, "output_layout")};
   plan.accuracy.max_error = JsonGetOr<double>(object, "max_error", plan.accuracy.max_error);
   if (!(plan.accuracy.max_error > 0)) {

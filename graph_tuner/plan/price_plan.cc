@@ -59,19 +59,18 @@ void PriceNodes(const Graph& graph, CostSource& costs, const Corrections& correc
     }
     const Graph::NodeId id = *graph.Find(node.node);
     const Layout order = OrderOf(graph, id, node.layouts);
-    const double seconds =
-        crossings.priced() && !graph.node(id).op->IsView()
-            ? crossings.CostOf(id, order, crossings.DealOf(id, order, node.split)).own_seconds
-            : TolerantSeconds(graph, id, node.layouts.in, costs);
+    const double seconds = crossings.priced() && !graph.node(id).op->IsView()
+                               ? crossings.OwnSeconds(id, order, crossings.DealOf(id, order, node.split))
+                               : TolerantSeconds(graph, id, node.layouts.in, costs);
     node.predicted_seconds = corrections.OpSeconds(node.node, node.layouts.in, seconds, node.split);
   }
 }
 
 // Adds to every node what it waits for since other threads hold what it reads and writes. Precondition: that
 // has a price.
-class CrossingPrices {
+class ChargedCrossings {
  public:
-  CrossingPrices(const Graph& graph, const Corrections& corrections, Crossings& crossings, Plan& plan)
+  ChargedCrossings(const Graph& graph, const Corrections& corrections, Crossings& crossings, Plan& plan)
       : graph_(graph),
         corrections_(corrections),
         plan_(plan),
@@ -103,11 +102,7 @@ class CrossingPrices {
     NodePlan& node = ComputedBy(id);
     const bool fused = !planned_.at(id)->fused_into.empty();
     const bool is_view = graph_.node(id).op->IsView();
-    double scale = corrections_.CrossingScale(graph_.node(id).name);
-    if (!fused && !node.record && !is_view) {
-      const Deal deal = crossings_.DealOf(id, Order(id), node.split);
-      scale *= crossings_.CostOf(id, Order(id), deal).scale;
-    }
+    const double scale = corrections_.CrossingScale(graph_.node(id).name);
     double seconds = 0;
     if (!fused && !is_view)
       seconds += crossings_.WriteSeconds(id, node.record ? layouts_[id].out : Order(id), owners_.at(id));
@@ -223,16 +218,36 @@ class Transforms {
 
 }  // namespace
 
-void PricePlan(const Graph& graph, CostSource& costs, Plan& plan, const Corrections& corrections) {
+void PricePlan(const Graph& graph, CostSource& costs, Plan& plan, const Corrections& corrections,
+               const CorePlacement& at) {
   plan.transforms.clear();
-  Crossings crossings(graph, costs, plan.target, plan.threads);
+  Crossings crossings(graph, costs, plan.target, plan.threads, false, at);
   PriceNodes(graph, costs, corrections, crossings, plan);
-  if (crossings.priced()) CrossingPrices(graph, corrections, crossings, plan).AddAll();
+  if (crossings.priced()) ChargedCrossings(graph, corrections, crossings, plan).AddAll();
   Transforms(graph, costs, corrections, plan).AddAll();
   plan.predicted_seconds = 0;
   for (const NodePlan& node : plan.nodes) plan.predicted_seconds += node.predicted_seconds;
   for (const TransformPlan& transform : plan.transforms)
     plan.predicted_seconds += transform.predicted_seconds;
+}
+
+void PriceWhereMeasured(const Graph& graph, CostSource& costs, Plan& plan, const Corrections& corrections,
+                        const CorePlacement& placement) {
+  plan.placement = placement;
+  PricePlan(graph, costs, plan, corrections, placement);
+  PredictAtDistances(graph, costs, plan, corrections);
+}
+
+void PredictAtDistances(const Graph& graph, CostSource& costs, Plan& plan, const Corrections& corrections) {
+  plan.at_distances.clear();
+  const std::vector<CrossingPrices::Distance> distances = costs.PricesOfCrossing().distances();
+  if (distances.size() <= 1) return;
+  Plan moved = plan;
+  for (const CrossingPrices::Distance& distance : distances) {
+    const CorePlacement at = {distance.barrier_seconds, plan.placement.arithmetic_seconds};
+    PricePlan(graph, costs, moved, corrections, at);
+    plan.at_distances.push_back({at, moved.predicted_seconds});
+  }
 }
 
 }  // namespace tilesmith

@@ -66,7 +66,6 @@ class Builder {
         price_(price),
         slices_(ConcatSlices(graph_)) {
     built_.nodes.resize(graph_.size());
-    op_scales_.resize(graph_.size());
     FindFusions();
   }
 
@@ -212,13 +211,10 @@ class Builder {
   // The seconds of a node that is no conv, what it reads from others aside.
   double TolerantOption(NodeId id, const Layout& layout, const Deal& deal) {
     const std::string& name = graph_.node(id).name;
-    const Crossings::OpCost cost = crossings_.CostOf(id, layout, deal);
-    op_scales_[id].push_back(cost.scale);
     double seconds = corrections_.OpSeconds(name, NodeLayouts(graph_, id, layout, layout).in,
-                                            cost.own_seconds, deal.ownership.split);
-    if (cost.scale > 0)
-      seconds +=
-          cost.scale * corrections_.CrossingScale(name) * crossings_.WriteSeconds(id, layout, deal.ownership);
+                                            crossings_.OwnSeconds(id, layout, deal), deal.ownership.split);
+    if (!graph_.node(id).op->IsView())
+      seconds += corrections_.CrossingScale(name) * crossings_.WriteSeconds(id, layout, deal.ownership);
     const std::vector<NodeId> inputs = graph_.Inputs(id);
     for (size_t slot = 0; slot < inputs.size(); ++slot) {
       if (IsConstant(graph_, inputs[slot]) && MustFillSlice(graph_, slices_, {id, slot}, layout))
@@ -361,12 +357,9 @@ class Builder {
     const double corrected = corrections_.CrossingScale(node.name);
     const auto* conv = dynamic_cast<const ConvolutionOp*>(node.op.get());
     if (conv && input.slot == 0 && !vars.records.empty()) read.conv = &conv->workload();
-    if (!vars.records.empty()) return corrected;
-    if (!vars.out_layouts[static_cast<size_t>(option)]) {
+    if (vars.records.empty() && !vars.out_layouts[static_cast<size_t>(option)])
       read.conv = &FusionBehind(input.consumer)->pair.workload;
-      return corrected;
-    }
-    return op_scales_[input.consumer][static_cast<size_t>(option)] * corrected;
+    return corrected;
   }
 
   double CorrectedFill(NodeId tensor, const Layout& from, const Layout& into) {
@@ -384,8 +377,6 @@ class Builder {
   const ConvPrice& price_;
   const Slices slices_;
   std::vector<Fusion> fusions_;
-  // By node without records and option that is not fused: how crossings are charged, relative to their price.
-  std::vector<std::vector<double>> op_scales_;
   BuiltProblem built_;
 };
 

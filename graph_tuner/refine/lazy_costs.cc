@@ -72,6 +72,7 @@ class GuessedQuestions final : public CostSource {
     });
     return 0;
   }
+  CrossingPrices PricesOfCrossing() override { return costs_.PricesOfCrossing(); }
 
   size_t Answer(const std::function<void(size_t, size_t)>& between) {
     size_t done = 0;

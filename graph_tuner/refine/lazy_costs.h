@@ -29,6 +29,8 @@ class LazyCosts final : public CostSource {
   bool IsInterpolated(const Shape& shape, const Layout& from, const Layout& to) const override;
   double CopySeconds(const Shape& shape, const Layout& layout) override;
   double OpSeconds(const OpUse& use) override;
+  CrossingPrices PricesOfCrossing() override { return measured_.PricesOfCrossing(); }
+  void SeeDistance() override { measured_.SeeDistance(); }
 
   // Measures what the plan pays and was only guessed; `between`, which may be empty, is told before each how
   // many are done, and of how many, and may throw. Returns how many there were.

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 
 #include "graph_tuner/problem/graph_tune.h"
 #include "graph_tuner/refine/lazy_costs.h"
+#include "graph_tuner/refine/split_rivals.h"
 #include "graph_tuner/refine/template_rivals.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
@@ -87,11 +89,7 @@ class NetworkOptimizer {
 
   Plan BestPlan(const Size& size) const {
     const RacingPlan& best = size.race.plans()[size.best];
-    if (!best.measured()) return best.plan;
-    Plan plan = size.race.Priced(best.plan);
-    plan.corrections = size.race.corrections();
-    plan.placement = best.measurement.placement;
-    return plan;
+    return best.measured() ? size.race.Kept(size.best) : best.plan;
   }
 
   void Work() {
@@ -149,6 +147,7 @@ class NetworkOptimizer {
     Size& size = sizes_[index];
     const double began = NowSeconds();
     const std::shared_ptr<void> ready = work_.get_ready ? work_.get_ready() : nullptr;
+    costs_.SeeDistance();
     Stage("solving");
     const double promised = PromiseOf(size);
     const Plan solution = SolveWithCosts(size);
@@ -160,16 +159,19 @@ class NetworkOptimizer {
     }
     const size_t before = size.best;
     Run(index, solution);
-    const double saved =
-        size.race.plans()[before].measurement.seconds - size.race.plans()[size.best].measurement.seconds;
+    const double saved = SecondsOf(size, before) - SecondsOf(size, size.best);
     if (std::isfinite(promised)) size.kept = (size.kept + std::clamp(saved / promised, 0.0, 1.0)) / 2;
     size.plan_seconds = NowSeconds() - began;
     NoteLayoutGains(size);
     // Under what the session taught.
     const Plan next = Solve(size).plan;
     if (size.race.Find(next) == size.race.plans().size())
-      size.promised =
-          std::max(0.0, size.race.plans()[size.best].measurement.seconds - next.predicted_seconds);
+      size.promised = std::max(0.0, SecondsOf(size, size.best) - next.predicted_seconds);
+  }
+
+  // In the mean of the distances of the cores, as solutions are predicted.
+  static double SecondsOf(const Size& size, size_t plan) {
+    return size.race.Priced(size.race.plans()[plan].plan).predicted_seconds;
   }
 
   Plan SolveWithCosts(Size& size) {
@@ -204,11 +206,15 @@ class NetworkOptimizer {
     Keep(index);
   }
 
-  // What the solution does without one of its templates, when it is new and seems nearly as fast.
+  // What the solution does without one of its templates, and plans that deal work to threads otherwise, when
+  // they are new and seem nearly as fast.
   std::vector<Plan> Rivals(const Size& size, const Plan& solution) {
     const NetworkProblem problem(size.graph, *work_.records, costs_, options_);
+    std::vector<RivalPlan> all = TemplateRivals(problem, solution, work_.max_weight_bytes);
+    std::ranges::move(SplitRivals(problem, costs_, work_.max_weight_bytes), std::back_inserter(all));
     std::vector<Plan> rivals;
-    for (RivalPlan& rival : TemplateRivals(problem, solution, work_.max_weight_bytes)) {
+    for (RivalPlan& rival : all) {
+      if (KnownPrediction(rival.plan) == 0) continue;
       Plan plan = size.race.Priced(std::move(rival.plan));
       const bool is_new = size.race.Find(plan) == size.race.plans().size();
       if (is_new && plan.predicted_seconds <= kWorthRunning * solution.predicted_seconds)

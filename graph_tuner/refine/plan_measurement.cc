@@ -41,9 +41,9 @@ double ShareScale(const PlanMeasurement& measurement) {
 }
 
 std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSource& costs,
-                                    const std::vector<StepProfile>& steps) {
+                                    const PlanMeasurement& measurement) {
   Plan alone = plan;  // by the costs, without what was learned
-  PricePlan(graph, costs, alone);
+  PricePlan(graph, costs, alone, {}, measurement.placement);
   struct Planned {
     const NodePlan *node = nullptr, *alone = nullptr;
   };
@@ -52,7 +52,7 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
     nodes[plan.nodes[i].node] = {&plan.nodes[i], &alone.nodes[i]};
   const std::map<ConversionKey, PlannedConversion> conversions = PlannedConversions(graph, plan);
   std::vector<MatchedStep> matched;
-  for (const StepProfile& step : steps) {
+  for (const StepProfile& step : measurement.steps) {
     MatchedStep match{.step = step};
     const Graph::NodeId id = NodeOf(graph, step.node);
     if (step.conversion) {

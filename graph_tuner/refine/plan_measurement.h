@@ -41,9 +41,10 @@ struct MatchedStep {
   double predicted_seconds = 0;    // by the plan, which may have been priced anew since it ran
 };
 
-// One for each step, in their order. Precondition: the steps are of this plan for this graph.
+// One for each step, in their order; what crosses by the prices of cores placed as they were. Precondition:
+// the measurement is of this plan for this graph.
 std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSource& costs,
-                                    const std::vector<StepProfile>& steps);
+                                    const PlanMeasurement& measurement);
 
 // Learns every planned step, each with its share of an unprofiled run; conversions that a plan lists several
 // times with their mean.

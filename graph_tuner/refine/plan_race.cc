@@ -30,30 +30,43 @@ void PlanRace::Run(std::span<const size_t> which, const Measure& measure) {
   const RacingPlan& first = plans_[which[0]];
   const double so_far = first.measured() ? RatioOf(which[0]) : 1;
   const bool all = which.size() == plans_.size();
-  const double before = first.measurement.seconds;
+  const CorePlacement placement = measurements.at(0).placement;
+  const double before =
+      first.measurement.seconds > 0
+          ? first.measurement.seconds + MovedSeconds(first.plan, first.measurement.placement, placement)
+          : 0;
   corrections_ =
       all || !(before > 0) ? Corrections() : corrections_.Scaled(measurements.at(0).seconds / before);
   for (size_t i = 0; i < which.size(); ++i) {
     RacingPlan& racing = plans_[which[i]];
     racing.measurement = std::move(measurements.at(i));
     Learn(racing.plan, racing.measurement);
-    std::vector<double> ratios = RatiosTo(first.measurement, racing.measurement);
-    for (double& ratio : ratios) ratio *= so_far;
-    racing.sessions.push_back({racing.measurement.placement, std::move(ratios)});
-    best_ = BetterOf(best_, racing.measurement.placement);
   }
+  const auto in_the_mean = [&](const RacingPlan& racing) {
+    PlanMeasurement moved = racing.measurement;
+    const double more = MovedSeconds(racing.plan, placement, {});
+    for (double& turn : moved.turns) turn += more;
+    return moved;
+  };
+  const PlanMeasurement beside = in_the_mean(first);
+  for (size_t index : which) {
+    RacingPlan& racing = plans_[index];
+    std::vector<double> ratios = RatiosTo(beside, in_the_mean(racing));
+    for (double& ratio : ratios) ratio *= so_far;
+    racing.sessions.push_back({placement, std::move(ratios)});
+  }
+  best_ = BetterOf(best_, placement);
 }
 
 void PlanRace::Learn(const Plan& plan, const PlanMeasurement& measurement) {
-  tilesmith::Learn(MatchSteps(graph_, plan, costs_, measurement.steps), ShareScale(measurement),
-                   corrections_);
+  tilesmith::Learn(MatchSteps(graph_, plan, costs_, measurement), ShareScale(measurement), corrections_);
 }
 
 double PlanRace::RatioOf(size_t plan) const {
   std::vector<double> well_placed, all;
   for (const RacingPlan::Session& session : plans_.at(plan).sessions) {
     all.insert(all.end(), session.ratios.begin(), session.ratios.end());
-    if (AreAlike(session.placement, best_))
+    if (ComputeAlike(session.placement, best_))
       well_placed.insert(well_placed.end(), session.ratios.begin(), session.ratios.end());
   }
   return Quantile(well_placed.empty() ? std::move(all) : std::move(well_placed), 0.5);
@@ -72,9 +85,21 @@ size_t PlanRace::Fastest(size_t preferred) const {
   return fastest;
 }
 
-Plan PlanRace::Priced(Plan plan) const {
-  PricePlan(graph_, costs_, plan, corrections_);
+Plan PlanRace::Priced(Plan plan, const CorePlacement& at) const {
+  PricePlan(graph_, costs_, plan, corrections_, at);
   return plan;
+}
+
+Plan PlanRace::Kept(size_t plan) const {
+  Plan kept = plans_.at(plan).plan;
+  PriceWhereMeasured(graph_, costs_, kept, corrections_, plans_[plan].measurement.placement);
+  kept.corrections = corrections_;
+  return kept;
+}
+
+double PlanRace::MovedSeconds(const Plan& plan, const CorePlacement& from, const CorePlacement& to) const {
+  if (from == to) return 0;
+  return Priced(plan, to).predicted_seconds - Priced(plan, from).predicted_seconds;
 }
 
 }  // namespace tilesmith

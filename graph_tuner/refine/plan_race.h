@@ -2,8 +2,9 @@
 //
 // A machine that others share changes its speed within seconds, by half and more. So plans are run by turns,
 // in sessions, and a plan is judged turn by turn against another one of its session. Where the host moves the
-// cores (layouts/measure/core_placement.h) only the sessions count in which they were placed best. Source:
-// original.
+// cores (layouts/measure/core_placement.h), what a session saw at one distance is brought to the mean of the
+// distances by the prices of what crosses, and no sessions count in which two threads shared a core where
+// others were seen. Source: original.
 #pragma once
 
 #include <functional>
@@ -22,7 +23,7 @@ namespace tilesmith {
 struct RacingPlan {
   struct Session {
     CorePlacement placement;
-    std::vector<double> ratios;  // of every turn, to the first plan of all
+    std::vector<double> ratios;  // of every turn, to the first plan of all, in the mean of the distances
   };
   Plan plan;
   PlanMeasurement measurement;  // in its last session
@@ -55,17 +56,23 @@ class PlanRace {
   // What other plans, measured likewise, showed.
   void Learn(const Plan& plan, const PlanMeasurement& measurement);
 
-  // The median ratio to the first plan of all, of sessions that saw the cores placed as well as any did; of
+  // The median ratio to the first plan of all, of sessions that saw the cores compute as fast as any did; of
   // all where none of the plan's was one. Precondition: it has run.
   double RatioOf(size_t plan) const;
   // The preferred one if it has run and is as fast as others. Precondition: the first plan has run.
   size_t Fastest(size_t preferred) const;
 
-  // By what was learned.
-  Plan Priced(Plan plan) const;
+  // By what was learned, for cores placed like `at` (PricePlan).
+  Plan Priced(Plan plan, const CorePlacement& at = {}) const;
+  // As it is to be kept: with what was learned, for where it was measured (PriceWhereMeasured). Precondition:
+  // it has run.
+  Plan Kept(size_t plan) const;
   const Corrections& corrections() const { return corrections_; }
 
  private:
+  // How much longer the plan takes on cores placed like `to` than like `from`.
+  double MovedSeconds(const Plan& plan, const CorePlacement& from, const CorePlacement& to) const;
+
   const Graph& graph_;
   CostSource& costs_;
   std::vector<RacingPlan> plans_;  // distinct

@@ -45,7 +45,7 @@ std::vector<StepDifference> ExplainSteps(const Graph& graph, const Plan& plan, C
   const double caches = 0.5 * static_cast<double>(cpu.l2_bytes * plan.threads + cpu.l3_bytes);
   const double kept = weights > 0 ? caches / weights : 1;
   std::vector<StepDifference> differences;
-  for (MatchedStep& match : MatchSteps(graph, plan, costs, measurement.steps)) {
+  for (MatchedStep& match : MatchSteps(graph, plan, costs, measurement)) {
     const bool cold = HasColdWeights(match, kept);
     differences.push_back({std::move(match), cold ? Cause::kColdWeights : Cause::kUnknown});
   }

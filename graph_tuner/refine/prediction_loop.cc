@@ -73,11 +73,9 @@ class Refinement {
       return;
     }
     const size_t fastest = race_.Fastest(solution_);
-    refined_.plan = race_.Priced(known()[fastest].plan);
+    refined_.plan = race_.Kept(fastest);
     refined_.round = round_of_[fastest];
-    refined_.plan.corrections = race_.corrections();
     refined_.check = known()[fastest].measurement;
-    refined_.plan.placement = refined_.check.placement;
   }
 
   const Plan& Solve() {
@@ -103,7 +101,8 @@ class Refinement {
     const size_t rounds_before = refined_.rounds.size();
     solution_ = race_.Find(plan);
     if (solution_ < known().size() &&
-        Agrees(plan.predicted_seconds, known()[solution_].measurement.seconds, loop_.tolerance)) {
+        Agrees(race_.Priced(plan, known()[solution_].measurement.placement).predicted_seconds,
+               known()[solution_].measurement.seconds, loop_.tolerance)) {
       refined_.settled = true;
       return;
     }
@@ -123,6 +122,7 @@ class Refinement {
       if (round_of_[i] < first_round) continue;
       const PlanMeasurement& measurement = known()[i].measurement;
       LoopRound& round = refined_.rounds[round_of_[i]];
+      round.predicted_seconds = PredictionFor(known()[i].plan, measurement.placement).seconds;
       round.measured_seconds = measurement.seconds;
       round.bytes = measurement.bytes;
       round.disturbed_share = measurement.disturbed_share;
@@ -131,7 +131,9 @@ class Refinement {
 
   // A plan that the coming round is made for: a new one, or a known one once more.
   void Enter(const std::string& name, const Plan& plan, const Plan& before) {
-    const size_t index = race_.Enter(plan);
+    Plan entered = plan;
+    PredictAtDistances(graph_, costs_, entered, race_.corrections());
+    const size_t index = race_.Enter(entered);
     round_of_.resize(known().size());
     round_of_[index] = refined_.rounds.size();
     refined_.rounds.push_back({name, KnownPrediction(plan), 0, 0, 0, ChangedNodes(before, plan)});
@@ -152,7 +154,7 @@ class Refinement {
     std::vector<size_t> all(known().size());
     std::iota(all.begin(), all.end(), 0);
     race_.Run(all, [&](const std::vector<const Plan*>& plans) { return loop_.measure(plans, what); });
-    if (loop_.keep) Keep(race_.Priced(known()[race_.Fastest(solution_)].plan));
+    if (loop_.keep) Keep(race_.Kept(race_.Fastest(solution_)));
   }
 
   // The plan made of the fastest configs has to beat those that are as fast as their own best by whole runs.
@@ -205,13 +207,13 @@ class Refinement {
   // What it is predicted to take is of its own turns; all plans were last compared at another moment, in
   // which the machine may have been faster or slower.
   void Choose(size_t chosen) {
-    Plan plan = race_.Priced(known()[chosen].plan);
-    const double then = plan.predicted_seconds;
+    Plan plan = race_.Kept(chosen);
     std::vector<PlanMeasurement> twice = loop_.measure({&plan, &plan}, "the plan once more");
+    const CorePlacement& placement = twice.at(0).placement;
+    const double then = race_.Priced(plan, placement).predicted_seconds;
     Corrections own;
-    Learn(MatchSteps(graph_, plan, costs_, twice.at(0).steps), ShareScale(twice.at(0)), own);
-    PricePlan(graph_, costs_, plan, own);
-    plan.placement = twice.at(0).placement;
+    Learn(MatchSteps(graph_, plan, costs_, twice.at(0)), ShareScale(twice.at(0)), own);
+    PriceWhereMeasured(graph_, costs_, plan, own, placement);
     plan.corrections = race_.corrections().Scaled(then > 0 ? plan.predicted_seconds / then : 1);
     refined_.plan = std::move(plan);
     refined_.round = round_of_[chosen];

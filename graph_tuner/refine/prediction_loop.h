@@ -12,13 +12,12 @@
 // plans known by then, by turns: what it teaches was seen under the same conditions, and what earlier rounds
 // taught is forgotten. Which plan is the fastest is decided by all rounds and one more, turn by turn against
 // the first solution: how a plan's memory happens to lie matters as well, and every round lays it out anew.
-// Where the host moves the cores (layouts/measure/core_placement.h) only the rounds count in which they were
-// placed best. If asked to, the fastest then tries other configs for its layouts, and what comes out is a
-// plan among the others. Those that come within a tenth of the fastest are at last compared once more, as
-// carefully as a plan is with its baselines; of those that are then equally fast the one in the least memory
-// is taken. In the same way the plan that is returned takes turns with itself, once for its prediction and
-// once to check it. It is then held against those it has to beat, and makes way for one that is faster beyond
-// noise. Source: original.
+// Where the host moves the cores they are judged by the mean of the distances (plan_race.h). If asked to, the
+// fastest then tries other configs for its layouts, and what comes out is a plan among the others. Those that
+// come within a tenth of the fastest are at last compared once more, as carefully as a plan is with its
+// baselines; of those that are then equally fast the one in the least memory is taken. In the same way the
+// plan that is returned takes turns with itself, once for its prediction and once to check it. It is then
+// held against those it has to beat, and makes way for one that is faster beyond noise. Source: original.
 #pragma once
 
 #include <cstdint>

@@ -106,8 +106,8 @@ class Device {
   // Seconds of one launch by itself, by the process's clock.
   virtual double Time(const Kernel& kernel, const KernelArgs& args) const = 0;
   // A launch that can be timed again and again, each time on tensors in the state that their producers leave
-  // them in: each call runs it once and returns its seconds. Kernel and tensors, which lie in the process's
-  // memory, outlive it.
+  // them in, each thread's share in its own caches: each call runs it once and returns its seconds. Kernel
+  // and tensors, which lie in the process's memory, outlive it.
   virtual std::function<double()> AfterProducers(const Kernel& kernel, std::span<Tensor* const> inputs,
                                                  Tensor& output) const = 0;
   // Seconds of a transform between two different layouts, as networks have to wait for it.

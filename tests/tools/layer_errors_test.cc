@@ -131,6 +131,7 @@ TEST_F(LayerErrorsTest, TypesAreChosenWithinALimit) {
                 nullptr);
       return ElementCount(use.output) < 100 ? seconds_ : 0;
     }
+    CrossingPrices PricesOfCrossing() override { return {}; }
 
    private:
     double seconds_;

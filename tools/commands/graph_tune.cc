@@ -210,7 +210,7 @@ class GraphTuneCommand : public Command {
     report.Fact("convs", "convolutions", CountCell(convs));
     report.Fact("fused", "fused into convolutions", CountCell(fused));
     if (unmeasured > 0) report.Fact("unmeasured", "  untuned", CountCell(unmeasured));
-    const double prediction = KnownPrediction(plan);
+    const auto [predicted_at, prediction] = PredictionFor(plan, refined.check.placement);
     report.Fact("conv_seconds", "  predicted ms", prediction > 0 ? MillisecondsCell(conv_seconds) : NoCell());
     report.Fact("transforms", "transforms", CountCell(static_cast<int64_t>(plan.transforms.size())));
     report.Fact("transform_seconds", "  predicted ms", MillisecondsCell(transform_seconds));
@@ -227,7 +227,7 @@ class GraphTuneCommand : public Command {
     report.Fact("predicted_seconds", "predicted ms", KnownMillisecondsCell(prediction));
     const double measured = refined.check.seconds;
     report.Fact("measured_seconds", "measured ms", KnownMillisecondsCell(measured));
-    AddPlacement(report, "", refined.check.placement, plan.placement);
+    AddPlacement(report, "", refined.check.placement, predicted_at);
     report.Fact(
         "gap", "gap",
         measured > 0 && prediction > 0

@@ -174,13 +174,13 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
     report.Fact("network_untuned_seconds", "  without tuning ms", MillisecondsCell(bench.untuned_seconds));
     report.details().Fact("network_untuned_ratio", "", RatioCell(bench.untuned_ratio.median));
   }
-  const double prediction = KnownPrediction(plan);
+  const auto [predicted_at, prediction] = PredictionFor(plan, bench.placement);
   report.Fact("network_predicted_seconds", "  predicted ms", KnownMillisecondsCell(prediction));
   report.Fact("network_gap", "  gap",
               prediction > 0 ? Cell{bench.seconds / prediction - 1,
                                     fmt::format("{:+.1f}%", (bench.seconds / prediction - 1) * 100)}
                              : NoCell());
-  AddPlacement(report, "network_", bench.placement, prediction > 0 ? plan.placement : CorePlacement{});
+  AddPlacement(report, "network_", bench.placement, prediction > 0 ? predicted_at : CorePlacement{});
   report.Fact("network_conv_seconds", "  convolutions ms", MillisecondsCell(profiled - others));
   report.Fact("network_other_seconds", "  other layers ms", MillisecondsCell(others));
   report.Fact("network_other_share", "  their share", PercentCell(profiled > 0 ? others / profiled : 0));

@@ -91,6 +91,7 @@ class GraphTuner {
       KeepErrorsWithin(*request_.max_output_error);
       costs_->MeasurePaid(tuned_.graph, log_, options_, limit_);
     }
+    (**costs_).SeeDistance();
     const NetworkProblem problem(tuned_.graph, log_, **costs_, options_);
     tuned_.candidates = problem.UsableRecords();
     const std::vector<Record> accepted =
@@ -113,17 +114,16 @@ class GraphTuner {
       BeginRuns(fmt::format("{}: running {} by turns", what, PlansText(plans.size())), plans.size());
       tuned_.watch.Skip();
       const Disturbance before = tuned_.watch.total();
-      std::vector<PlanMeasurement> measurements = MeasurePlans(Where(), plans, each, best_);
+      std::vector<PlanMeasurement> measurements = MeasurePlans(Where(), plans, each);
       tuned_.watch.EndInterval();
       for (PlanMeasurement& measurement : measurements)
         measurement.disturbed_share = (tuned_.watch.total() - before).share();
-      best_ = BetterOf(best_, measurements.front().placement);
       return measurements;
     };
     loop.compare = [&](const std::vector<const Plan*>& plans) {
       const double each = stages_.SecondsEach();
       BeginRuns("comparing the fastest plans", kPlanDuels * plans.size());
-      const Duel duel = ComparePlans(Where(), plans, each, best_);
+      const Duel duel = ComparePlans(Where(), plans, each);
       std::vector<double> ratios;
       ratios.reserve(plans.size());
       for (size_t i = 0; i < plans.size(); ++i) ratios.push_back(RatioOf(duel.rounds, 0, i).median);
@@ -208,7 +208,7 @@ class GraphTuner {
       refined.plan.corrections = learned;
       PlanRuns where = Where();
       where.limit = {sinks_.stop};  // no plan keeps to the limit before this one, whatever the time
-      refined.check = MeasurePlans(where, {&refined.plan}, request_.seconds, best_).front();
+      refined.check = MeasurePlans(where, {&refined.plan}, request_.seconds).front();
       tuned_.output_error = ErrorOf(refined.plan);
     }
     tuned_.predicted_output_error = std::sqrt(OfBytes() + options_.errors.Of(refined.plan));
@@ -290,7 +290,6 @@ class GraphTuner {
   GraphTuneOptions options_;
   GraphTunedModel tuned_;
   std::optional<OutputErrors> own_errors_;
-  CorePlacement best_;  // that a measurement has seen
 };
 
 }  // namespace

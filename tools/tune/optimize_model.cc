@@ -184,11 +184,10 @@ class ModelOptimizer {
                               tuning_.watch().EndInterval();
                               Tell(progress_.stage);
                             }};
-    std::vector<PlanMeasurement> measurements = MeasurePlans(where, plans, each, placement_);
+    std::vector<PlanMeasurement> measurements = MeasurePlans(where, plans, each);
     tuning_.watch().EndInterval();
     for (PlanMeasurement& measurement : measurements)
       measurement.disturbed_share = (tuning_.watch().total() - before).share();
-    placement_ = BetterOf(placement_, measurements.front().placement);
     if (untuned_seconds_[graph] == 0) untuned_seconds_[graph] = measurements.front().seconds;
     return measurements;
   }
@@ -259,8 +258,7 @@ class ModelOptimizer {
   ProcessMeasurer measurer_;
   std::vector<Record> records_;
   std::unique_ptr<CostSource> costs_;
-  CorePlacement placement_;  // the best that a session has seen
-  std::vector<Plan> best_;   // for each graph
+  std::vector<Plan> best_;  // for each graph
   // Of the file as it was: those for the graphs on this machine with these threads, and for other sizes.
   std::vector<Plan> known_plans_, other_plans_;
   std::vector<double> untuned_seconds_, best_seconds_;

@@ -84,6 +84,7 @@ class ByteCosts final : public CostSource {
     for (const Shape& input : use.inputs) bytes += Bytes(input, use.layout);
     return bytes;
   }
+  CrossingPrices PricesOfCrossing() override { return {}; }
 
  private:
   static double Bytes(const Shape& shape, const Layout& layout) {

@@ -295,16 +295,16 @@ TEST_F(CostsTest, MeasuredCostsComeFromTheCacheTheSecondTime) {
 
 TEST_F(CostsTest, CrossingsAreMeasuredOnceForEachDistance) {
   int measured = 0;
-  std::string distance = "64ns";
+  double barrier_seconds = 70e-9;
   const CrossingMeasure measure{
-      .distance = [&] { return distance; },
+      .barrier_seconds = [&] { return barrier_seconds; },
       .time = [&](int64_t bytes) -> CrossingTiming {
         ++measured;
-        return {1e-9 * static_cast<double>(bytes), distance == "64ns" ? 1e-6 : 2e-6};
+        return {1e-9 * static_cast<double>(bytes), barrier_seconds < 100e-9 ? 1e-6 : 2e-6};
       }};
   const auto seconds = [&](Crossing crossing, double bytes) {
     CostFile file(path_, SyntheticCpu(), 2);
-    return CrossingCosts(file, measure).Seconds(crossing, bytes);
+    return CrossingCosts(file, measure).Prices().Seconds(crossing, bytes);
   };
   for (const double bytes : {0.0, 1000.0, 16384.0, 50000.0, 1e6, 1e7})
     EXPECT_NEAR(seconds(Crossing::kRead, bytes), 1e-9 * bytes, 1e-15) << bytes;
@@ -313,13 +313,27 @@ TEST_F(CostsTest, CrossingsAreMeasuredOnceForEachDistance) {
   EXPECT_NEAR(seconds(Crossing::kWrite, 8192), 0.5e-6, 1e-15) << "half of the least that was measured";
   EXPECT_NEAR(seconds(Crossing::kWrite, 1e9), 1e-6, 1e-15);
   EXPECT_EQ(measured, once);
-  distance = "256ns";
-  EXPECT_NEAR(seconds(Crossing::kWrite, 1e6), 2e-6, 1e-15);
+  barrier_seconds = 300e-9;
+  EXPECT_NEAR(seconds(Crossing::kWrite, 1e6), 1e-6, 1e-15) << "there are prices";
+  EXPECT_EQ(measured, once);
+  {
+    CostFile file(path_, SyntheticCpu(), 2);
+    CrossingCosts costs(file, measure);
+    EXPECT_EQ(costs.Prices().distances().size(), 1u);
+    costs.SeeDistance();
+    EXPECT_EQ(costs.Prices().distances().size(), 2u);
+    costs.SeeDistance();
+  }
   EXPECT_EQ(measured, 2 * once);
+  EXPECT_NEAR(seconds(Crossing::kWrite, 1e6), 1.5e-6, 1e-15) << "the mean of both";
+  CostFile both(path_, SyntheticCpu(), 2);
+  const CrossingPrices prices = CrossingCosts(both, measure).Prices();
+  EXPECT_NEAR(prices.At({290e-9, 1e-6}).Seconds(Crossing::kWrite, 1e6), 2e-6, 1e-15);
+  EXPECT_NEAR(prices.At({60e-9, 1e-6}).Seconds(Crossing::kWrite, 1e6), 1e-6, 1e-15);
   EXPECT_THAT(Text(), HasSubstr("\"access\":\"read\",\"bytes\":\"16384\",\"distance\":\"64ns\",\"kind\":"
                                 "\"crossing\",\"seconds\":"));
   CostFile file("", SyntheticCpu(), 2);
-  EXPECT_EQ(CrossingCosts(file, {}).Seconds(Crossing::kRead, 1e6), 0);
+  EXPECT_EQ(CrossingCosts(file, {}).Prices().Seconds(Crossing::kRead, 1e6), 0);
 }
 
 TEST_F(CostsTest, TimingInputsHaveZeroPadding) {

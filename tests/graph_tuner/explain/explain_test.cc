@@ -173,6 +173,7 @@ class PlainCosts final : public CostSource {
   }
   double CopySeconds(const Shape&, const Layout&) override { return 2; }
   double OpSeconds(const OpUse&) override { return 1; }
+  CrossingPrices PricesOfCrossing() override { return {}; }
 };
 
 TEST(Explain, SaysWhyTheSlowerConvIsChosen) {

@@ -19,9 +19,7 @@ class ReadBytes final : public CostSource {
   double TransformSeconds(const Shape&, const Layout&, const Layout&) override { return 0; }
   double CopySeconds(const Shape&, const Layout&) override { return 0; }
   double OpSeconds(const OpUse&) override { return 0; }
-  double CrossingSeconds(Crossing crossing, double bytes) override {
-    return crossing == Crossing::kRead ? bytes : 0;
-  }
+  CrossingPrices PricesOfCrossing() override { return CrossingPrices({{64e-9, {{1, 1}}, {{1, 0}}}}); }
 };
 
 // Threads that own and read as much as each other.
@@ -115,26 +113,39 @@ TEST(Crossings, OfferSplitsThatAreWorthTheirImbalance) {
   EXPECT_FALSE(one.priced());
 }
 
-TEST(Crossings, AnOpThatAllChangesHandsForCostsWhatWasMeasured) {
+TEST(Crossings, AnOpOfItsOwnTensorsCostsWhatWasMeasured) {
   Graph graph("g");
-  const Graph::NodeId a = AddConv(graph, "a", AddInput(graph, {1, 16, 8, 8}), 16);
+  const Graph::NodeId a = AddConv(graph, "a", AddInput(graph, {1, 16, 9, 8}), 16);
   const Graph::NodeId b = AddRelu(graph, "b", a);
   graph.MarkOutput(b);
-  for (const double price : {1e-9, 1e-8, 1e-3}) {
-    SyntheticCosts costs(1);
-    costs.seconds_per_crossed_byte = price;
-    Crossings crossings(graph, costs, SyntheticCpu(), kThreads);
-    const Layout nhwc = Layout::Nhwc();
-    const Deal deal = crossings.DealOf(b, nhwc, Split::kRows);
-    const Crossings::OpCost cost = crossings.CostOf(b, nhwc, deal);
-    const double half = 16 * 8 * 8 * 4 / kThreads;
-    const double all =
-        costs.CrossingSeconds(Crossing::kRead, half) + costs.CrossingSeconds(Crossing::kWrite, half);
-    const double measured =
-        costs.OpSeconds({graph.node(b).op, graph.InputShapes(b), graph.node(b).shape, nhwc});
-    EXPECT_NEAR(cost.own_seconds + cost.scale * all, measured, 1e-9 * measured);
-    EXPECT_GT(cost.own_seconds, 0.19 * measured);
-  }
+  SyntheticCosts costs(1);
+  costs.seconds_per_crossed_byte = 1e-9;
+  Crossings crossings(graph, costs, SyntheticCpu(), kThreads);
+  const Layout blocked = Layout::Blocked(8);
+  const double measured =
+      costs.OpSeconds({graph.node(b).op, graph.InputShapes(b), graph.node(b).shape, blocked});
+  const auto own = [&](Split split) {
+    return crossings.OwnSeconds(b, blocked, crossings.DealOf(b, blocked, split));
+  };
+  EXPECT_DOUBLE_EQ(own(Split::kEven), measured);
+  EXPECT_DOUBLE_EQ(own(Split::kRows), measured * 10 / 9) << "two times five rows, of nine, to one thread";
+}
+
+TEST(Crossings, HaveThePricesOfWhereTheCoresAre) {
+  Graph graph("g");
+  const Graph::NodeId a = AddConv(graph, "a", AddInput(graph, {1, 16, 8, 8}), 16);
+  graph.MarkOutput(a);
+  SyntheticCosts costs(1);
+  costs.seconds_per_crossed_byte = 1e-9;
+  costs.distance_factors = {{64e-9, 1}, {256e-9, 4}};
+  const auto write = [&](const CorePlacement& at) {
+    Crossings crossings(graph, costs, SyntheticCpu(), kThreads, false, at);
+    return crossings.WriteSeconds(a, Layout::Blocked(8), {Owner::kRows, Split::kRows});
+  };
+  const double near = write({70e-9, 1e-6});
+  EXPECT_GT(near, 0);
+  EXPECT_DOUBLE_EQ(write({300e-9, 1e-6}), 4 * near);
+  EXPECT_DOUBLE_EQ(write({}), 2.5 * near) << "in the mean";
 }
 
 }  // namespace

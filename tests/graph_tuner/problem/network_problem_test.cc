@@ -35,6 +35,7 @@ class TelltaleCosts final : public CostSource {
   double TransformSeconds(const Shape&, const Layout&, const Layout&) override { return 1000; }
   double CopySeconds(const Shape&, const Layout&) override { return 100; }
   double OpSeconds(const OpUse&) override { return 10; }
+  CrossingPrices PricesOfCrossing() override { return {}; }
 };
 
 TEST(PricePlan, ChargesEachDistinctTransformOnce) {

@@ -38,11 +38,14 @@ TEST(LazyCostsTest, FindsTheOptimumAndAsksForFewCosts) {
 
 TEST(LazyCostsTest, AGuessStaysUntilItIsMeasured) {
   SyntheticCosts measured(1);
+  measured.seconds_per_crossed_byte = 1e-7;
   LazyCosts lazy(measured);
   const Graph graph = RandomNetwork(3, 8);
   const std::vector<Record> log = SyntheticLog(graph, {1, 8}, 3);
   const Plan plan = GraphTune(graph, log, lazy, SyntheticOptions()).plan;
   EXPECT_EQ(measured.asked, 0);
+  EXPECT_GT(plan.predicted_seconds, 0);
+  EXPECT_NEAR(lazy.PricesOfCrossing().Seconds(Crossing::kRead, 1e6), 0.1, 1e-9) << "no guess";
   const double guess = lazy.TransformSeconds({1, 8, 3, 3}, Layout::Nchw(), Layout::Parse("NCHW8c"));
   EXPECT_GT(guess, 0);
   EXPECT_EQ(lazy.TransformSeconds({1, 8, 3, 3}, Layout::Nchw(), Layout::Nchw()), 0);

@@ -41,7 +41,7 @@ TEST(MatchSteps, StepsAreTheEntriesOfThePlan) {
     if (seed % 3 == 0) options.ends = {Layout::Nhwc(), Layout::Blocked(8)};
     const Plan plan = GraphTune(graph, log, costs, options).plan;
     const std::vector<StepProfile> steps = RunOnce(graph, plan);
-    const std::vector<MatchedStep> matched = MatchSteps(graph, plan, costs, steps);
+    const std::vector<MatchedStep> matched = MatchSteps(graph, plan, costs, {.steps = steps});
     ASSERT_EQ(matched.size(), steps.size());
     double charged = 0;
     int nodes = 0, planned_conversions = 0;
@@ -61,7 +61,7 @@ TEST(MatchSteps, StepsAreTheEntriesOfThePlan) {
     for (NodePlan& node : dearer.nodes) node.predicted_seconds *= 3;
     for (TransformPlan& transform : dearer.transforms) transform.predicted_seconds *= 3;
     double predicted = 0;
-    for (const MatchedStep& match : MatchSteps(graph, dearer, costs, steps))
+    for (const MatchedStep& match : MatchSteps(graph, dearer, costs, {.steps = steps}))
       predicted += match.predicted_seconds;
     EXPECT_NEAR(predicted, 3 * charged, 1e-9 * charged);
     EXPECT_EQ(static_cast<size_t>(planned_conversions), plan.transforms.size());
@@ -98,7 +98,7 @@ TEST(Learn, TakesEachStepsShareOfAnUnprofiledRun) {
   EXPECT_EQ(ShareScale({}), 1);
   const double share = 4.0 / static_cast<double>(measurement.steps.size());
   Corrections corrections;
-  Learn(MatchSteps(graph, plan, costs, measurement.steps), ShareScale(measurement), corrections);
+  Learn(MatchSteps(graph, plan, costs, measurement), ShareScale(measurement), corrections);
   EXPECT_DOUBLE_EQ(corrections.ConvSeconds("a", *plan.nodes[0].record), share);
   EXPECT_DOUBLE_EQ(corrections.OpSeconds("r", plan.nodes[1].layouts.in, 1), share);
   const Node& input = graph.node(0);

@@ -23,10 +23,12 @@ class FakeMachine {
 
   std::vector<PlanMeasurement> Measure(const std::vector<const Plan*>& plans) {
     const double drift = drifts.empty() ? 1 : drifts[sessions.size() % drifts.size()];
+    const CorePlacement placement =
+        placements.empty() ? CorePlacement{} : placements[sessions.size() % placements.size()];
     sessions.emplace_back();
     std::vector<PlanMeasurement> measurements;
     for (const Plan* plan : plans) {
-      measurements.push_back(Truth(*plan));
+      measurements.push_back(Truth(*plan, placement));
       PlanMeasurement& measurement = measurements.back();
       measurement.seconds *= drift;
       for (StepProfile& step : measurement.steps) step.seconds *= drift;
@@ -36,20 +38,26 @@ class FakeMachine {
     return measurements;
   }
 
-  double TrueSeconds(const Plan& plan) const { return Truth(plan).seconds; }
+  // On cores placed like that, or in the mean of the costs' distances.
+  double TrueSeconds(const Plan& plan, const CorePlacement& placement = {}) const {
+    return Truth(plan, placement).seconds;
+  }
 
   std::vector<double> drifts;               // of the machine's speed from one session to the next
+  std::vector<CorePlacement> placements;    // likewise, of its cores
   std::vector<std::vector<Plan>> sessions;  // plans that were run by turns
 
  private:
-  PlanMeasurement Truth(const Plan& plan) const {
+  PlanMeasurement Truth(const Plan& plan, const CorePlacement& placement) const {
     Plan alone = plan;
-    PricePlan(graph_, costs_, alone);
+    PricePlan(graph_, costs_, alone, {}, placement);
     PlanMeasurement truth;
+    truth.placement = placement;
     for (const NodePlan& node : alone.nodes) {
       if (node.predicted_seconds == 0) continue;
       const std::string option = node.layouts.in.ToString() + node.layouts.out.ToString();
-      truth.steps.push_back(Step(node.node, node.predicted_seconds * factor_(node.node, option)));
+      const double own = (node.predicted_seconds - node.crossing_seconds) * factor_(node.node, option);
+      truth.steps.push_back(Step(node.node, own + node.crossing_seconds));
     }
     for (const TransformPlan& transform : alone.transforms) {
       const Shape& shape = graph_.node(*graph_.Find(transform.tensor)).shape;

@@ -72,12 +72,18 @@ class SyntheticCosts final : public CostSource {
     return Price(OpUseText(use), use.output, CanonicalLayout(use.output, use.layout).ToString());
   }
 
-  double CrossingSeconds(Crossing crossing, double bytes) override {
-    return (crossing == Crossing::kRead ? 1 : 0.4) * bytes * seconds_per_crossed_byte;
+  CrossingPrices PricesOfCrossing() override {
+    std::vector<CrossingPrices::Distance> distances;
+    for (const auto& [barrier_seconds, factor] : distance_factors) {
+      const double read = factor * seconds_per_crossed_byte;
+      distances.push_back({barrier_seconds, {{1, read}}, {{1, 0.4 * read}}});
+    }
+    return CrossingPrices(std::move(distances));
   }
 
   int asked = 0;
   double seconds_per_crossed_byte = 0;
+  std::map<double, double> distance_factors = {{64e-9, 1}};  // of that price, by the seconds of a barrier
 
  private:
   double Price(const std::string& kind, const Shape& shape, const std::string& layouts) const {
