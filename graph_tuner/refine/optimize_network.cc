@@ -75,11 +75,18 @@ class NetworkOptimizer {
     return GraphTune(problem, size.race.corrections(), work_.max_weight_bytes);
   }
 
-  // By guesses, and where the log has no records by none.
+  std::optional<Plan> Untuned(const Size& size) {
+    return UntunedPlan(NetworkProblem(size.graph, *work_.records, costs_, options_), work_.max_weight_bytes);
+  }
+
+  // A known plan; or, where there are no records, the one without tuning; or by them and guesses.
   void BeginWithoutRunning(size_t index) {
     Size& size = sizes_[index];
     const auto known = std::ranges::find(work_.known_plans, GraphHash(size.graph), &Plan::graph_hash);
-    size.best = size.race.Enter(known != work_.known_plans.end() ? *known : Solve(size).plan);
+    std::optional<Plan> first;
+    if (known != work_.known_plans.end()) first = *known;
+    if (!first && work_.records->empty()) first = Untuned(size);
+    size.best = size.race.Enter(first ? *std::move(first) : Solve(size).plan);
     Keep(index);
   }
 
@@ -192,6 +199,11 @@ class NetworkOptimizer {
     std::vector<size_t> session = {size.best};
     // The first session is to be short, since what it decides, tuned or not, is worth most; so is the last.
     const bool has_time = NowSeconds() + 2 * kReserve * PlanSeconds(size) < work_.end;
+    if (size.solutions == 0) {
+      const std::optional<Plan> untuned = Untuned(size);
+      if (untuned && size.race.Find(*untuned) == size.race.plans().size())
+        session.push_back(size.race.Enter(*untuned));
+    }
     if (size.solutions > 0 && has_time)
       for (const Plan& rival : Rivals(size, solution)) session.push_back(size.race.Enter(rival));
     const size_t entered = size.race.Enter(solution);

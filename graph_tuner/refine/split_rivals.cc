@@ -13,7 +13,7 @@
 namespace tilesmith {
 namespace {
 
-Plan UntunedPlan(const NetworkProblem& problem) {
+Plan MadeWithoutTuning(const NetworkProblem& problem) {
   const GraphTuneOptions& options = problem.options();
   Plan plan = HeuristicPlan(problem.graph(), options.cpu, options.threads);
   plan.ends = options.ends;
@@ -64,6 +64,12 @@ bool IsAllowed(const NetworkProblem& problem, const Plan& plan, std::optional<in
 
 }  // namespace
 
+std::optional<Plan> UntunedPlan(const NetworkProblem& problem, std::optional<int64_t> max_weight_bytes) {
+  if (problem.options().threads == 1) return std::nullopt;
+  Plan plan = MadeWithoutTuning(problem);
+  return IsAllowed(problem, plan, max_weight_bytes) ? std::optional(std::move(plan)) : std::nullopt;
+}
+
 std::vector<RivalPlan> SplitRivals(const NetworkProblem& problem, CostSource& costs,
                                    std::optional<int64_t> max_weight_bytes) {
   std::vector<RivalPlan> rivals;
@@ -77,7 +83,7 @@ std::vector<RivalPlan> SplitRivals(const NetworkProblem& problem, CostSource& co
   if (std::optional<Plan> even =
           PlanIfWeightsFit(problem.Restricted({.even_shares = true}), max_weight_bytes))
     add("even shares", *std::move(even));
-  const Plan untuned = UntunedPlan(problem);
+  const Plan untuned = MadeWithoutTuning(problem);
   add("untuned", untuned);
   add("untuned, with the log's records", WithRecords(problem, costs, untuned));
   return rivals;

@@ -12,8 +12,11 @@
 
 namespace tilesmith {
 
+// For several threads, HeuristicPlan, where it is accurate enough and its packed weights are not too large.
+std::optional<Plan> UntunedPlan(const NetworkProblem& problem, std::optional<int64_t> max_weight_bytes = {});
+
 // For several threads: "even shares", the best plan whose nodes' tasks are all dealt so; "untuned"
-// (HeuristicPlan); and "untuned, with the log's records": in its layouts, by rows where they can. Those that
+// (UntunedPlan); and "untuned, with the log's records": in its layouts, by rows where they can. Those that
 // are alike, have larger packed weights or are not accurate enough are left out. Errors are GraphTune's.
 std::vector<RivalPlan> SplitRivals(const NetworkProblem& problem, CostSource& costs,
                                    std::optional<int64_t> max_weight_bytes = {});
