@@ -16,7 +16,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int64_t kMeasuredBytes[] = {16 << 10, 128 << 10, 1 << 20};  // of each thread
-constexpr Crossing kCrossings[] = {Crossing::kRead, Crossing::kWrite};
+constexpr std::string_view kNames[] = {"read", "write", "weights"};   // of crossings
 
 // Nanoseconds of a barrier, a power of two.
 int64_t DistanceOf(double barrier_seconds) {
@@ -26,7 +26,7 @@ int64_t DistanceOf(double barrier_seconds) {
 
 CostKey CrossingKey(Crossing crossing, int64_t bytes, int64_t distance) {
   return {{"kind", "crossing"},
-          {"access", crossing == Crossing::kRead ? "read" : "write"},
+          {"access", std::string(kNames[static_cast<size_t>(crossing)])},
           {"bytes", fmt::format("{}", bytes)},
           {"distance", fmt::format("{}ns", distance)}};
 }
@@ -84,18 +84,19 @@ CrossingPrices CrossingCosts::PricesInFile() const {
   }
   std::vector<CrossingPrices::Distance> distances;
   for (const int64_t distance : found) {
-    CrossingPrices::Distance prices{
-        .barrier_seconds = static_cast<double>(distance) * 1e-9, .read = {}, .write = {}};
     bool complete = true;
-    for (const Crossing crossing : kCrossings) {
-      CrossingPrices::Points& points = crossing == Crossing::kRead ? prices.read : prices.write;
+    const auto points_of = [&](Crossing crossing) {
+      CrossingPrices::Points points;
       for (const int64_t bytes : kMeasuredBytes) {
         const std::optional<double> seconds = file_.Find(CrossingKey(crossing, bytes, distance));
         complete = complete && seconds;
         // More bytes take no less time; where they seemed to, noise did.
         points[bytes] = std::max(seconds.value_or(0), points.empty() ? 0 : points.rbegin()->second);
       }
-    }
+      return points;
+    };
+    CrossingPrices::Distance prices{static_cast<double>(distance) * 1e-9, points_of(Crossing::kRead),
+                                    points_of(Crossing::kWrite), points_of(Crossing::kWeights)};
     if (complete) distances.push_back(std::move(prices));
   }
   return CrossingPrices(std::move(distances));

@@ -23,8 +23,7 @@ double SecondsOn(const CrossingPrices::Points& points, double bytes) {
 
 double CrossingPrices::Seconds(Crossing crossing, double bytes) const {
   double seconds = 0;
-  for (const Distance& distance : distances_)
-    seconds += SecondsOn(crossing == Crossing::kRead ? distance.read : distance.write, bytes);
+  for (const Distance& distance : distances_) seconds += SecondsOn(distance.Of(crossing), bytes);
   return distances_.empty() ? 0 : seconds / static_cast<double>(distances_.size());
 }
 
@@ -34,6 +33,11 @@ CrossingPrices CrossingPrices::At(const CorePlacement& placement) const {
     return std::abs(std::log(distance.barrier_seconds / placement.barrier_seconds));
   };
   return CrossingPrices({*std::ranges::min_element(distances_, {}, off)});
+}
+
+CrossingPrices CrossingPrices::Nearest() const {
+  if (distances_.size() <= 1) return *this;
+  return CrossingPrices({*std::ranges::min_element(distances_, {}, &Distance::barrier_seconds)});
 }
 
 }  // namespace tilesmith

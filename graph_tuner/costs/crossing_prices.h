@@ -19,7 +19,10 @@ class CrossingPrices {
   // No points: no price. Seconds do not fall with bytes.
   struct Distance {
     double barrier_seconds = 0;  // of the team (CorePlacement)
-    Points read, write;
+    Points read, write, weights;
+    const Points& Of(Crossing crossing) const {
+      return crossing == Crossing::kRead ? read : crossing == Crossing::kWrite ? write : weights;
+    }
   };
 
   CrossingPrices() = default;
@@ -28,11 +31,14 @@ class CrossingPrices {
 
   const std::vector<Distance>& distances() const { return distances_; }
   // How much longer a thread takes for `bytes` bytes of what it reads, or writes over, when they are another
-  // thread's (MeasureCrossing), in the mean of the distances: for each on straight lines between no bytes and
-  // the amounts that were measured, and beyond them. 0 for none, and not less for more.
+  // thread's, or of weights that others read as well (MeasureCrossing), in the mean of the distances: for
+  // each on straight lines between no bytes and the amounts that were measured, and beyond them. 0 for none,
+  // and not less for more.
   double Seconds(Crossing crossing, double bytes) const;
   // Of cores placed like that: those of the nearest distance. All of them if `placement` is unknown.
   CrossingPrices At(const CorePlacement& placement) const;
+  // Of the nearest that the cores were seen.
+  CrossingPrices Nearest() const;
 
  private:
   std::vector<Distance> distances_;

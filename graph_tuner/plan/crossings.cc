@@ -6,6 +6,7 @@
 
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/concat_slices.h"
+#include "graph_tuner/plan/packed_weights.h"
 #include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/sizes.h"
 #include "ops/graph/end_layouts.h"
@@ -117,6 +118,7 @@ Crossings::Crossings(const Graph& graph, CostSource& costs, const Target& cpu, i
     : graph_(graph),
       costs_(costs),
       prices_(costs.PricesOfCrossing().At(at)),
+      near_prices_(costs.PricesOfCrossing().Nearest()),
       cpu_(cpu),
       threads_(threads),
       even_only_(even_only),
@@ -167,6 +169,11 @@ Deal Crossings::DealOf(const Record& record, Split split) {
   return DealOf(GridOf(FindConvTemplate(record.template_name), record.workload, record.config, cpu_), split);
 }
 
+TaskGrid Crossings::GridOfOp(NodeId id, const Layout& layout) const {
+  const Node& node = graph_.node(id);
+  return GridInMemory(node.op->DealsByInput(layout) ? graph_.InputShapes(id)[0] : node.shape, layout);
+}
+
 // Slices are their writers'. Said to be dealt by rows, a concat is one whose slices all are, and those that
 // are not are charged as if it read them; else nobody can say.
 Deal Crossings::DealOf(NodeId id, const Layout& layout, Split split) {
@@ -174,7 +181,7 @@ Deal Crossings::DealOf(NodeId id, const Layout& layout, Split split) {
   if (!priced_ || op.Type() == "Input") return {{Owner::kCaller, split}, 1};
   const bool sliceable = ConcatIsSliceable(graph_, id, layout);
   const bool no_place = op.IsView() || (!op.HasFastKernel() && !sliceable);
-  const TaskGrid grid = no_place ? TaskGrid::List(1) : GridInMemory(graph_.node(id).shape, layout);
+  const TaskGrid grid = no_place ? TaskGrid::List(1) : GridOfOp(id, layout);
   if (!sliceable) return DealOf(grid, split);
   const bool along = (split == Split::kRows || split == Split::kImages) && grid.Can(split);
   return {{along ? OwnerBy(split) : Owner::kMixed, split}, 1};
@@ -184,7 +191,7 @@ std::vector<Deal> Crossings::DealsOf(NodeId id, const Layout& layout) {
   const Op& op = *graph_.node(id).op;
   const Deal even = DealOf(id, layout, Split::kEven);
   if (!priced_ || op.Type() == "Input" || op.IsView()) return {even};
-  const TaskGrid grid = GridInMemory(graph_.node(id).shape, layout);
+  const TaskGrid grid = GridOfOp(id, layout);
   if (!ConcatIsSliceable(graph_, id, layout)) return op.HasFastKernel() ? DealsOf(grid) : std::vector{even};
   std::vector<Deal> deals = {even};
   for (const Split split : {Split::kRows, Split::kImages})
@@ -247,6 +254,26 @@ double Crossings::WriteSeconds(NodeId id, const Layout& layout, const Ownership&
   if (owner == along) return 0;
   const double share = SizeOf(graph_.node(id), layout) / threads_;
   return prices_.Seconds(Crossing::kWrite, share * (threads_ - 1) / threads_);
+}
+
+double Crossings::WeightsShare(const TaskGrid& grid, Split split) {
+  const auto [known, is_new] = DealsKnownOf(grid).weights.try_emplace(split);
+  double& most = known->second;
+  if (!is_new || grid.height == 0) return most;
+  for (int thread = 0; thread < threads_; ++thread) {
+    std::vector<Box> boxes = BoxesOf(grid, split, thread, threads_);
+    for (Box& box : boxes) box.images = box.rows = {};
+    most = std::max(most, VolumeOutside(boxes, {}) - 1.0 / threads_);
+  }
+  return most;
+}
+
+double Crossings::WeightSeconds(const Record& record, Split split) {
+  if (!priced_ || !record.conditions.cold_weights) return 0;
+  const TaskGrid grid = GridOf(FindConvTemplate(record.template_name), record.workload, record.config, cpu_);
+  const double bytes = PackedWeightBytes(record, cpu_);
+  const double measured = near_prices_.Seconds(Crossing::kWeights, WeightsShare(grid, Split::kEven) * bytes);
+  return std::max(0.0, prices_.Seconds(Crossing::kWeights, WeightsShare(grid, split) * bytes) - measured);
 }
 
 }  // namespace tilesmith

@@ -2,10 +2,12 @@
 // (layouts/base/split.h): the part of a plan's price that depends on who owns which part of a tensor.
 //
 // Every node's tasks are dealt by rows, by channels, by images, or in even shares, after which a thread owns
-// the part of the result that its share lies in. Its price has two parts:
+// the part of the result that its share lies in. Its price has three parts:
 //
 //   reading    of each tensor, the bytes that the busiest thread reads and another one wrote, halo rows
 //              included, at the price of reading (costs/crossing_prices.h);
+//   weights    of a conv whose weights come from memory, the bytes that the busiest thread reads beyond an
+//              equal part: all others' parts where threads compute rows or images;
 //   writing    the bytes that fall outside a thread's own part of the result's memory: buffers of the arena
 //              lie so that a thread's share of the addresses is where it wrote before (memory_planner.h).
 //
@@ -98,22 +100,29 @@ class Crossings {
   double ReadSeconds(const TensorRead& read, Owner written);
   double ReadSeconds(const TensorRead& read) { return ReadSeconds(read, OwnerRead(read)); }
   double WriteSeconds(Graph::NodeId id, const Layout& layout, const Ownership& ownership);
+  // How much longer a conv takes than its record says since its threads read more of the same weights than in
+  // even shares on the nearest cores, as which records were measured; 0 of weights that were in caches then.
+  double WeightSeconds(const Record& record, Split split);
 
  private:
   // What is worked out of a grid: records and tensors share a few.
   struct GridDeals {
     std::map<Split, Deal> by_split;
+    std::map<Split, double> weights;  // WeightsShare
     std::vector<Deal> considered;
   };
 
+  TaskGrid GridOfOp(Graph::NodeId id, const Layout& layout) const;
   GridDeals& DealsKnownOf(const TaskGrid& grid);
   Deal DealOf(const TaskGrid& grid, Split split);
   const std::vector<Deal>& DealsOf(const TaskGrid& grid);
   double CrossedShare(const TensorRead& read, Owner written) const;
+  // Beyond an equal part, of the thread that reads most of them.
+  double WeightsShare(const TaskGrid& grid, Split split);
 
   const Graph& graph_;
   CostSource& costs_;
-  const CrossingPrices prices_;
+  const CrossingPrices prices_, near_prices_;
   const Target cpu_;
   const int threads_;
   const bool even_only_;

@@ -106,6 +106,7 @@ class ChargedCrossings {
     double seconds = 0;
     if (!fused && !is_view)
       seconds += crossings_.WriteSeconds(id, node.record ? layouts_[id].out : Order(id), owners_.at(id));
+    if (!fused && node.record) seconds += crossings_.WeightSeconds(*node.record, node.split);
     const std::vector<NodeId> inputs = graph_.Inputs(id);
     for (size_t slot = 0; slot < inputs.size(); ++slot)
       if (!is_view) seconds += ReadSeconds(id, slot, inputs[slot], node);

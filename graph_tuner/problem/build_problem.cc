@@ -172,8 +172,9 @@ class Builder {
       double corrected = corrections_.ConvSeconds(name, record, {deal.ownership.split, deal.balance}) +
                          price_.Of(name, record);
       if (crossings_.priced())
-        corrected += corrections_.CrossingScale(name) *
-                     crossings_.WriteSeconds(id, record.layouts.out, deal.ownership);
+        corrected +=
+            corrections_.CrossingScale(name) *
+            (choice.dealt.weight_seconds + crossings_.WriteSeconds(id, record.layouts.out, deal.ownership));
       if (corrected >= seconds.at(choice.in, choice.out)) continue;
       seconds.at(choice.in, choice.out) = corrected;
       vars.records[static_cast<size_t>(choice.in)][static_cast<size_t>(choice.out)] = &record;
@@ -387,7 +388,8 @@ DealtCandidates DealAll(const Candidates& candidates, Crossings& crossings) {
   for (const auto& [workload, records] : candidates) {
     std::vector<DealtRecord>& of_workload = dealt[workload];
     for (const Record& record : records)
-      for (const Deal& deal : crossings.DealsOf(record)) of_workload.push_back({&record, deal});
+      for (const Deal& deal : crossings.DealsOf(record))
+        of_workload.push_back({&record, deal, crossings.WeightSeconds(record, deal.ownership.split)});
   }
   return dealt;
 }

@@ -77,6 +77,7 @@ struct ConvPrice {
 struct DealtRecord {
   const Record* record = nullptr;
   Deal deal;
+  double weight_seconds = 0;  // Crossings::WeightSeconds
 };
 // WorkloadToString(workload) -> its candidates in each split worth considering. They point into `candidates`.
 using DealtCandidates = std::map<std::string, std::vector<DealtRecord>>;

@@ -53,10 +53,10 @@
   }(cpu))
 #define TILESMITH_DISPATCH_VNNI(cpu, function) \
   ((cpu).vnni ? &::tilesmith::avx512_vnni::function : TILESMITH_DISPATCH((cpu).isa, function))
-#define TILESMITH_DISPATCH(isa, function)                              \
-  ((isa) == ::tilesmith::Isa::kAvx512 ? &::tilesmith::avx512::function \
-   : (isa) == ::tilesmith::Isa::kAvx2 ? &::tilesmith::avx2::function   \
-                                      : &::tilesmith::portable::function)
+#define TILESMITH_DISPATCH(isa, ...)                                      \
+  ((isa) == ::tilesmith::Isa::kAvx512 ? &::tilesmith::avx512::__VA_ARGS__ \
+   : (isa) == ::tilesmith::Isa::kAvx2 ? &::tilesmith::avx2::__VA_ARGS__   \
+                                      : &::tilesmith::portable::__VA_ARGS__)
 #else
 #define TILESMITH_DECLARE_ISA(...) \
   namespace portable {             \
@@ -67,8 +67,9 @@
 #define TILESMITH_DISPATCH_STORED(T, cpu, function) TILESMITH_DISPATCH((cpu).isa, function)
 #define TILESMITH_DISPATCH_VNNI(cpu, function) TILESMITH_DISPATCH((cpu).isa, function)
 // Not a comma expression: of the address of a function template's specialization, that has no type.
-#define TILESMITH_DISPATCH(isa, function) \
-  ((isa) == ::tilesmith::Isa::kPortable ? &::tilesmith::portable::function : &::tilesmith::portable::function)
+#define TILESMITH_DISPATCH(isa, ...)                                          \
+  ((isa) == ::tilesmith::Isa::kPortable ? &::tilesmith::portable::__VA_ARGS__ \
+                                        : &::tilesmith::portable::__VA_ARGS__)
 #endif
 
 #ifdef TILESMITH_ISA_avx512_bf16

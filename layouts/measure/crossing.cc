@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <vector>
 
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
+#include "layouts/measure/cache_eviction.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
 
@@ -52,6 +54,39 @@ class Passes {
   std::array<std::vector<Line>, 2> buffers_;
 };
 
+// Seconds of reading `parts`, one for each thread, that are in no cache: of all of them, or of the own one.
+double ReadWeights(const std::vector<std::vector<Line>>& parts, bool all) {
+  for (const std::vector<Line>& part : parts) EvictFromCaches(std::as_bytes(std::span(part)));
+  const auto threads = static_cast<int>(parts.size());
+  SpinBarrier barrier(threads);
+  double seconds = 0;
+  RunOnTeam(threads, [&](int thread) {
+    Piece sum = {};
+    barrier.Wait();
+    const double begin = NowSeconds();
+    for (int i = 0; i < (all ? threads : 1); ++i) {
+      for (const Line& line : parts[static_cast<size_t>((all ? i : thread))]) sum += line.pieces[0];
+    }
+    [[maybe_unused]] const volatile uint32_t read = sum[0];
+    barrier.Wait();
+    if (thread == 0) seconds = NowSeconds() - begin;
+  });
+  return seconds;
+}
+
+double MeasureWeights(int64_t bytes, int threads) {
+  constexpr int kRounds = 9;
+  const int64_t lines = std::max<int64_t>(1, bytes / static_cast<int64_t>(sizeof(Line)) / (threads - 1));
+  const std::vector<std::vector<Line>> parts(static_cast<size_t>(threads),
+                                             std::vector<Line>(static_cast<size_t>(lines)));
+  std::vector<double> own, all;
+  for (int round = 0; round < kRounds; ++round) {
+    own.push_back(ReadWeights(parts, false));
+    all.push_back(ReadWeights(parts, true));
+  }
+  return std::max(0.0, LowerQuartile(std::move(all)) - LowerQuartile(std::move(own)));
+}
+
 }  // namespace
 
 CrossingTiming MeasureCrossing(int64_t bytes, int threads) {
@@ -78,7 +113,7 @@ CrossingTiming MeasureCrossing(int64_t bytes, int threads) {
   const auto more = [&](PassKind kind) {
     return std::max(0.0, LowerQuartile(seconds[kind]) - LowerQuartile(seconds[kOwn]));
   };
-  return {more(kReadOther), more(kWriteOther)};
+  return {{more(kReadOther), more(kWriteOther), MeasureWeights(bytes, threads)}};
 }
 
 }  // namespace tilesmith

@@ -78,6 +78,8 @@ class Op {
   // Whether MakeKernel returns more than the wrapped Reference, at least for ordinary shapes and for types
   // that KernelTakes.
   virtual bool HasFastKernel() const { return false; }
+  // Whether what that deals to threads are parts of the first input, not of the output.
+  virtual bool DealsByInput(const Layout& /*layout*/) const { return false; }
 
   // The output is the first input's bytes under another shape, with the layouts that LayoutsOfView says:
   // Reshape, Flatten, Squeeze, ... in NCHW, and a Transpose that only moves the channels.

@@ -71,6 +71,7 @@ class GlobalPoolOp : public Op {
   bool KernelTakes(std::span<const DataType> inputs) const override { return AreFloatsOrBf16(inputs); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
+  bool DealsByInput(const Layout& layout) const override { return !layout.is_nchw(); }
 
  private:
   PoolKind kind_;
@@ -84,7 +85,8 @@ std::vector<OpImporter> PoolImporters();
 //
 // PoolOp's formula; a task is one output row of one block. The mean is a float sum divided once.
 std::unique_ptr<Kernel> MakePoolKernel(const KernelRequest& request, const PoolWindow& window);
-// GlobalPoolOp's formula; a task is up to 64 channels of one image.
+// GlobalPoolOp's formula; a task is up to 64 channels of one image or, where channels lie side by side, of
+// one of its rows, whose maxima or means in f32 are joined afterwards.
 std::unique_ptr<Kernel> MakeGlobalPoolKernel(const KernelRequest& request, PoolKind kind);
 
 }  // namespace tilesmith

@@ -133,8 +133,8 @@ HWY_INLINE void PoolPlain(const PoolRow& row) {
   joined ? PoolJoinedRows<kMax>(row) : PoolTaps<kMax>(row);
 }
 
-template <bool kMax, typename T>
-HWY_INLINE void GlobalPlain(const T* in, T* out, int64_t pixels) {
+template <bool kMax, typename In, typename Out>
+HWY_INLINE void GlobalPlain(const In* in, Out* out, int64_t pixels) {
   const FloatTag d;
   FloatVector even = hn::Set(d, Start<kMax>()), odd = even;
   int64_t i = 0;
@@ -150,8 +150,8 @@ HWY_INLINE void GlobalPlain(const T* in, T* out, int64_t pixels) {
   StoreOne(kMax ? total : total / static_cast<float>(pixels), out);
 }
 
-template <bool kMax, typename T>
-HWY_INLINE void GlobalLanes(const T* in, T* out, int64_t lanes, int64_t stride, int64_t pixels) {
+template <bool kMax, typename In, typename Out>
+HWY_INLINE void GlobalLanes(const In* in, Out* out, int64_t lanes, int64_t stride, int64_t pixels) {
   if (stride == 1) return GlobalPlain<kMax>(in, out, pixels);
   ForEachVector(lanes, [&](auto d, int64_t lane) {
     auto even = hn::Set(d, Start<kMax>()), odd = even;
@@ -172,19 +172,23 @@ void MaxPoolRow(const PoolRow& row) { row.lanes == 1 ? PoolPlain<true>(row) : Po
 
 void AveragePoolRow(const PoolRow& row) { row.lanes == 1 ? PoolPlain<false>(row) : PoolPixels<false>(row); }
 
-template <typename T>
-void GlobalMaxLanes(const T* in, T* out, int64_t lanes, int64_t stride, int64_t pixels) {
+template <typename In, typename Out>
+void GlobalMaxLanes(const In* in, Out* out, int64_t lanes, int64_t stride, int64_t pixels) {
   GlobalLanes<true>(in, out, lanes, stride, pixels);
 }
 
-template <typename T>
-void GlobalAverageLanes(const T* in, T* out, int64_t lanes, int64_t stride, int64_t pixels) {
+template <typename In, typename Out>
+void GlobalAverageLanes(const In* in, Out* out, int64_t lanes, int64_t stride, int64_t pixels) {
   GlobalLanes<false>(in, out, lanes, stride, pixels);
 }
 
 template void GlobalMaxLanes(const float*, float*, int64_t, int64_t, int64_t);
+template void GlobalMaxLanes(const float*, uint16_t*, int64_t, int64_t, int64_t);
+template void GlobalMaxLanes(const uint16_t*, float*, int64_t, int64_t, int64_t);
 template void GlobalMaxLanes(const uint16_t*, uint16_t*, int64_t, int64_t, int64_t);
 template void GlobalAverageLanes(const float*, float*, int64_t, int64_t, int64_t);
+template void GlobalAverageLanes(const float*, uint16_t*, int64_t, int64_t, int64_t);
+template void GlobalAverageLanes(const uint16_t*, float*, int64_t, int64_t, int64_t);
 template void GlobalAverageLanes(const uint16_t*, uint16_t*, int64_t, int64_t, int64_t);
 
 }  // namespace tilesmith::TILESMITH_ISA

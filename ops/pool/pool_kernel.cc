@@ -135,41 +135,99 @@ class PoolKernel : public Kernel {
   const Bf16Runs bf16_;
 };
 
+// Rows first, into scratch, and then their maxima or means, so that threads may read what they wrote; of
+// planes all at once. Padding lanes hold zeros, and so do their maxima and means.
 template <typename T>
 class GlobalPoolKernel : public Kernel {
  public:
   GlobalPoolKernel(const KernelRequest& request, PoolKind kind)
       : in_(BlockDimsOf(request.inputs[0], request.layout)),
+        by_rows_(in_.lanes > 1 && in_.height > 1),
         channels_(in_.blocks * in_.lanes),
         pieces_((channels_ + kPieceChannels - 1) / kPieceChannels),
-        loop_(kind == PoolKind::kMax ? TILESMITH_DISPATCH(request.cpu.isa, GlobalMaxLanes<T>)
-                                     : TILESMITH_DISPATCH(request.cpu.isa, GlobalAverageLanes<T>)) {}
+        all_(Loop<T, T>(request, kind)),
+        row_(Loop<T, float>(request, kind)),
+        rows_(Loop<float, T>(request, kind)) {}
 
+  int Stages() const override { return by_rows_ ? 2 : 1; }
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
-  TaskGrid Grid(int) const override { return {.images = in_.images, .channels = pieces_, .height = 1}; }
+  TaskGrid Grid(int stage) const override {
+    TaskGrid grid{.images = in_.images, .channels = pieces_, .height = 1};
+    if (!by_rows_ || stage > 0) return grid;
+    grid.rows = grid.height = in_.height;
+    grid.channels_inner = in_.blocks == 1;
+    return grid;
+  }
+  int64_t ScratchBytes(int) const override {
+    return by_rows_ ? in_.images * in_.height * channels_ * int64_t{sizeof(float)} : 0;
+  }
 
-  // Padding lanes hold zeros, and so do their maxima and means.
-  void Run(const KernelArgs& args, int, TaskRange range) const override {
+  void Run(const KernelArgs& args, int stage, TaskRange range) const override {
     for (int64_t task = range.begin; task < range.end; ++task) {
-      const int64_t image = task / pieces_, first = task % pieces_ * kPieceChannels;
-      const int64_t last = std::min(first + kPieceChannels, channels_);
-      for (int64_t channel = first; channel < last;) {
-        const int64_t block = channel / in_.lanes, lane = channel % in_.lanes;
-        const int64_t lanes = std::min(in_.lanes - lane, last - channel);
-        loop_(args.inputs[0].image<T>(image) + block * in_.block_floats() + lane,
-              args.output.image<T>(image) + channel, lanes, in_.lanes, in_.pixels());
-        channel += lanes;
-      }
+      if (by_rows_ && stage == 0)
+        RunRow(args, task);
+      else
+        RunPiece(args, task / pieces_, task % pieces_);
     }
   }
 
  private:
   static constexpr int64_t kPieceChannels = 64;
+  template <typename In, typename Out>
+  using Pool = void (*)(const In*, Out*, int64_t lanes, int64_t stride, int64_t pixels);
+
+  template <typename In, typename Out>
+  static Pool<In, Out> Loop(const KernelRequest& request, PoolKind kind) {
+    if (kind == PoolKind::kMax) return TILESMITH_DISPATCH(request.cpu.isa, GlobalMaxLanes<In, Out>);
+    return TILESMITH_DISPATCH(request.cpu.isa, GlobalAverageLanes<In, Out>);
+  }
+
+  // Calls run(channel, lanes, offset of the channel in its image) for those of a piece that lie side by side.
+  template <typename Body>
+  void ForEachRun(int64_t piece, const Body& body) const {
+    const int64_t last = std::min((piece + 1) * kPieceChannels, channels_);
+    for (int64_t channel = piece * kPieceChannels; channel < last;) {
+      const int64_t block = channel / in_.lanes, lane = channel % in_.lanes;
+      const int64_t lanes = std::min(in_.lanes - lane, last - channel);
+      body(channel, lanes, block * in_.block_floats() + lane);
+      channel += lanes;
+    }
+  }
+
+  float* RowOf(const KernelArgs& args, int64_t image, int64_t y) const {
+    return args.scratch_at<float>(0) + (image * in_.height + y) * channels_;
+  }
+
+  void RunRow(const KernelArgs& args, int64_t task) const {
+    const bool rows_outer = in_.blocks == 1;
+    const int64_t inner = rows_outer ? pieces_ : in_.height, outer = rows_outer ? in_.height : pieces_;
+    const int64_t image = task / inner / outer;
+    const int64_t y = rows_outer ? task / inner % outer : task % inner;
+    ForEachRun(rows_outer ? task % inner : task / inner % outer,
+               [&](int64_t channel, int64_t lanes, int64_t offset) {
+                 row_(args.inputs[0].image<T>(image) + offset + y * in_.width * in_.lanes,
+                      RowOf(args, image, y) + channel, lanes, in_.lanes, in_.width);
+               });
+  }
+
+  void RunPiece(const KernelArgs& args, int64_t image, int64_t piece) const {
+    T* const out = args.output.image<T>(image);
+    const int64_t first = piece * kPieceChannels;
+    if (by_rows_)
+      return rows_(RowOf(args, image, 0) + first, out + first, std::min(kPieceChannels, channels_ - first),
+                   channels_, in_.height);
+    ForEachRun(piece, [&](int64_t channel, int64_t lanes, int64_t offset) {
+      all_(args.inputs[0].image<T>(image) + offset, out + channel, lanes, in_.lanes, in_.pixels());
+    });
+  }
 
   const BlockDims in_;
+  const bool by_rows_;
   const int64_t channels_;  // padding included
   const int64_t pieces_;    // of one image
-  void (*const loop_)(const T*, T*, int64_t, int64_t, int64_t);
+  const Pool<T, T> all_;
+  const Pool<T, float> row_;
+  const Pool<float, T> rows_;
 };
 
 }  // namespace

@@ -27,11 +27,13 @@ struct PoolRow {
 
 TILESMITH_DECLARE_ISA(void MaxPoolRow(const PoolRow& row))
 TILESMITH_DECLARE_ISA(void AveragePoolRow(const PoolRow& row))
-// out[l] = max or mean over `pixels` of in[pixel * stride + l], for l < lanes; T is float, or bf16 seen as
-// uint16_t, whose sums are of floats and rounded once.
-TILESMITH_DECLARE_ISA(template <typename T>
-                      void GlobalMaxLanes(const T* in, T* out, int64_t lanes, int64_t stride, int64_t pixels))
-TILESMITH_DECLARE_ISA(template <typename T> void GlobalAverageLanes(const T* in, T* out, int64_t lanes,
-                                                                    int64_t stride, int64_t pixels))
+// out[l] = max or mean over `pixels` of in[pixel * stride + l], for l < lanes; types are float, or bf16 seen
+// as uint16_t, whose sums are of floats and rounded once.
+TILESMITH_DECLARE_ISA(template <typename In, typename Out> void GlobalMaxLanes(const In* in, Out* out,
+                                                                               int64_t lanes, int64_t stride,
+                                                                               int64_t pixels))
+TILESMITH_DECLARE_ISA(template <typename In, typename Out>
+                      void GlobalAverageLanes(const In* in, Out* out, int64_t lanes, int64_t stride,
+                                              int64_t pixels))
 
 }  // namespace tilesmith

@@ -170,10 +170,12 @@ Finding CheckCrossing(int threads) {
   const CrossingTiming timing = MeasureCrossing(kBytes, threads);
   return {"crossing",
           fmt::format("{:.0f} ns more for a KiB that another thread wrote, {:.0f} to write over it",
-                      timing.read_seconds / kKibibytes * 1e9, timing.write_seconds / kKibibytes * 1e9),
+                      timing.Of(Crossing::kRead) / kKibibytes * 1e9,
+                      timing.Of(Crossing::kWrite) / kKibibytes * 1e9),
           "",
-          {{"read_seconds_per_byte", timing.read_seconds / kBytes},
-           {"write_seconds_per_byte", timing.write_seconds / kBytes}}};
+          {{"read_seconds_per_byte", timing.Of(Crossing::kRead) / kBytes},
+           {"write_seconds_per_byte", timing.Of(Crossing::kWrite) / kBytes},
+           {"weights_seconds_per_byte", timing.Of(Crossing::kWeights) / kBytes}}};
 }
 
 Finding CheckPeak(const DevicePtr& machine) {

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <set>
 
+#include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "layouts/measure/clock.h"
@@ -199,6 +200,9 @@ int TuningTasks::PlannedTrials() const {
 std::vector<NetworkTask> TuningTasks::Make() {
   const std::vector<double> weights = WeightsOf(rows_, is_network());
   std::vector<NetworkTask> tasks;
+  if (machine_->target().device == kCpuDevice)
+    for (const Graph& graph : graphs())
+      untuned_.push_back(HeuristicPlan(graph, machine_->target(), machine_->threads()));
   for (size_t i = 0; i < rows_.size(); ++i) {
     tasks.push_back(MakeTask(rows_[i]));
     tasks.back().weight = weights[i];
@@ -206,6 +210,16 @@ std::vector<NetworkTask> TuningTasks::Make() {
   if (database_) WarnOfDatabase(database_->WarningsOfUseless());
   LinkAlternatives(rows_, tasks);
   return tasks;
+}
+
+// What the plans without tuning have: measured first, so that the graph tuner knows what they cost.
+std::vector<Record> TuningTasks::UntunedSchedules(const ConvWorkload& workload) const {
+  std::vector<Record> records;
+  for (const Plan& plan : untuned_) {
+    for (const NodePlan& node : plan.nodes)
+      if (node.record && node.record->workload == workload) records.push_back(*node.record);
+  }
+  return records;
 }
 
 NetworkTask TuningTasks::MakeTask(TuneRow& row) {
@@ -224,8 +238,11 @@ NetworkTask TuningTasks::MakeTask(TuneRow& row) {
   request.options.seed = request_.seed;
   std::ranges::copy_if(records_, std::back_inserter(request.resume),
                        [&](const Record& record) { return record.workload == workload; });
-  if (request_.suggest_shipped)
-    request.suggestions = Suggestions(ShippedRecords(), workload, machine_->target(), machine_->threads());
+  request.suggestions = UntunedSchedules(workload);
+  if (request_.suggest_shipped) {
+    std::ranges::move(Suggestions(ShippedRecords(), workload, machine_->target(), machine_->threads()),
+                      std::back_inserter(request.suggestions));
+  }
   request.history = history_;
   if (database_ && row.factors == DataType::kF32) TakeFromDatabase(row, task);
   return task;

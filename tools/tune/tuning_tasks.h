@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/plan/plan.h"
 #include "tools/doctor/machine_watch.h"
 #include "tools/tune/baseline_cache.h"
 #include "tools/tune/tune_model.h"
@@ -55,6 +56,7 @@ class TuningTasks {
   void WarnOfDatabase(const std::vector<std::string>& warnings);
   int WantedTrials() const;
   bool counted() const;
+  std::vector<Record> UntunedSchedules(const ConvWorkload& workload) const;
   NetworkTask MakeTask(TuneRow& row);
   void TakeFromDatabase(TuneRow& row, NetworkTask& task);
   void Remember();
@@ -64,6 +66,7 @@ class TuningTasks {
   const DevicePtr machine_;
   bool network_is_cold_ = false;
   std::vector<Record> records_;
+  std::vector<Plan> untuned_;  // of each graph
   std::optional<LogWriter> log_;
   const std::shared_ptr<TrainingHistory> history_ = std::make_shared<TrainingHistory>();
   std::optional<TuningDatabase> database_;

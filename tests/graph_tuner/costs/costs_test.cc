@@ -300,7 +300,7 @@ TEST_F(CostsTest, CrossingsAreMeasuredOnceForEachDistance) {
       .barrier_seconds = [&] { return barrier_seconds; },
       .time = [&](int64_t bytes) -> CrossingTiming {
         ++measured;
-        return {1e-9 * static_cast<double>(bytes), barrier_seconds < 100e-9 ? 1e-6 : 2e-6};
+        return {{1e-9 * static_cast<double>(bytes), barrier_seconds < 100e-9 ? 1e-6 : 2e-6, 0}};
       }};
   const auto seconds = [&](Crossing crossing, double bytes) {
     CostFile file(path_, SyntheticCpu(), 2);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph_tuner/executor/compiled_network.h"
+#include "graph_tuner/plan/packed_weights.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
@@ -19,7 +20,9 @@ class ReadBytes final : public CostSource {
   double TransformSeconds(const Shape&, const Layout&, const Layout&) override { return 0; }
   double CopySeconds(const Shape&, const Layout&) override { return 0; }
   double OpSeconds(const OpUse&) override { return 0; }
-  CrossingPrices PricesOfCrossing() override { return CrossingPrices({{64e-9, {{1, 1}}, {{1, 0}}}}); }
+  CrossingPrices PricesOfCrossing() override {
+    return CrossingPrices({{64e-9, {{1, 1}}, {{1, 0}}, {{1, 0}}}});
+  }
 };
 
 // Threads that own and read as much as each other.
@@ -129,6 +132,31 @@ TEST(Crossings, AnOpOfItsOwnTensorsCostsWhatWasMeasured) {
   };
   EXPECT_DOUBLE_EQ(own(Split::kEven), measured);
   EXPECT_DOUBLE_EQ(own(Split::kRows), measured * 10 / 9) << "two times five rows, of nine, to one thread";
+}
+
+TEST(Crossings, WeightsFromMemoryAreReadByEveryThreadThatComputesRows) {
+  Graph graph("g");
+  const Graph::NodeId a = AddConv(graph, "a", AddInput(graph, {1, 16, 8, 8}), 32, 3);
+  graph.MarkOutput(a);
+  SyntheticCosts costs(1);
+  costs.seconds_per_crossed_byte = 1e-9;
+  costs.distance_factors = {{64e-9, 1}, {256e-9, 4}};
+  Record record = SyntheticRecord(dynamic_cast<const ConvOp&>(*graph.node(a).op).workload(), 8, 8, 1);
+  const double half = PackedWeightBytes(record, SyntheticCpu()) / kThreads;
+  const auto seconds = [&](Split split, const CorePlacement& at) {
+    Crossings crossings(graph, costs, SyntheticCpu(), kThreads, false, at);
+    return crossings.WeightSeconds(record, split);
+  };
+  const CorePlacement near = {64e-9, 1e-6}, far = {256e-9, 1e-6};
+  EXPECT_EQ(seconds(Split::kRows, far), 0) << "they were in caches when it was measured";
+  record.conditions.cold_weights = true;
+  EXPECT_GT(half, 0);
+  // Even shares of blocked layouts are channels.
+  EXPECT_EQ(seconds(Split::kEven, far), 0);
+  EXPECT_EQ(seconds(Split::kChannels, far), 0);
+  EXPECT_NEAR(seconds(Split::kRows, near), 0.1e-9 * half, 1e-15);
+  EXPECT_NEAR(seconds(Split::kRows, far), 0.4e-9 * half, 1e-15);
+  EXPECT_NEAR(seconds(Split::kRows, {}), 0.25e-9 * half, 1e-15);
 }
 
 TEST(Crossings, HaveThePricesOfWhereTheCoresAre) {

@@ -76,7 +76,7 @@ class SyntheticCosts final : public CostSource {
     std::vector<CrossingPrices::Distance> distances;
     for (const auto& [barrier_seconds, factor] : distance_factors) {
       const double read = factor * seconds_per_crossed_byte;
-      distances.push_back({barrier_seconds, {{1, read}}, {{1, 0.4 * read}}});
+      distances.push_back({barrier_seconds, {{1, read}}, {{1, 0.4 * read}}, {{1, 0.1 * read}}});
     }
     return CrossingPrices(std::move(distances));
   }
