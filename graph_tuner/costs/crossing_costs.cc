@@ -63,14 +63,13 @@ void CrossingCosts::SeeDistance() {
 }
 
 const CrossingPrices& CrossingCosts::Prices() {
-  if (!measure_.time) return prices_;
-  if (!read_) prices_ = PricesInFile();
-  read_ = true;
+  if (!measure_.time || read_) return prices_;
+  prices_ = PricesInFile();
   if (prices_.distances().empty()) {
     SeeDistance();
     prices_ = PricesInFile();
-    read_ = true;
   }
+  read_ = true;
   return prices_;
 }
 

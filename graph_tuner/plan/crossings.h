@@ -14,7 +14,7 @@
 // Convolutions and other ops are measured with threads that own all that they touch, so these come on top.
 // Transforms and copies, whose results go to other threads than their sources came from, stay at what was
 // measured (layouts/producer_state.h); who owns a result of theirs follows from the node's split. Tensors of
-// the caller's, constants and weights have no price. Source: original.
+// the caller's and constants have no price. Source: original.
 #pragma once
 
 #include <array>

@@ -116,7 +116,8 @@ struct Example {
     beside.update(
         {{"onnxruntime_images_per_second", 300}, {"onnxruntime_p50_seconds", 3e-3}, {"ratio", 1.6}});
     bench["sweep"] = {alone, beside};
-    const Document tuned = {{"baselines", {{{"baseline", "best record of each conv"}, {"gain", 0.1}}}}};
+    const Document tuned = {{"command", "tilesmith graph-tune"},
+                            {"baselines", {{{"baseline", "best record of each conv"}, {"gain", 0.1}}}}};
     SavedResults results;
     results.Add(bench.dump(-1, ' ', false, Document::error_handler_t::replace), "bench.json",
                 plan.graph_hash);
@@ -206,7 +207,9 @@ TEST(ReportDataTest, ResultsMayHoldAnything) {
   SavedResults results;
   EXPECT_THROW(results.Add("[1]", "a.json", ""), Error);
   EXPECT_THROW(results.Add("{\"a\":", "a.json", ""), Error);
-  EXPECT_THROW(results.Add(R"({"graph_hash": "0123"})", "a.json", example.plan.graph_hash), Error);
+  EXPECT_THROW(results.Add(R"({"network_seconds": 1})", "a.json", ""), Error) << "no command printed it";
+  EXPECT_THROW(results.Add(R"({"command": "", "graph_hash": "0123"})", "a.json", example.plan.graph_hash),
+               Error);
   results.Add(
       R"({"network_seconds": "soon", "rows": [1, {"ours_seconds": [2], "shape": {"a": 1}}], "steps": {"a": 2},
                   "baselines": 7, "network_sample_seconds": [1, "2", null], "peak_flops": null, "command": 3})",
@@ -347,9 +350,12 @@ TEST(ReportCommandTest, WritesAPageOfATunedNetwork) {
   EXPECT_THAT(without.out, HasSubstr("give its sizes with --input-shape"));
   ExpectRefusal({"report", log, plan, bench, "-o", page, "--model", "resnet18"}, 2, "is another network");
   ExpectRefusal({"report", log, plan, bench, "-o", page, "--batch", "8"}, 2, "is another network");
-  WriteFile(directory.File("other.json"), R"({"version": [1, 7, 4]})");
+  WriteFile(directory.File("other.json"), R"({"command": "", "version": [1, 7, 4]})");
   ExpectRefusal({"report", log, plan, directory.File("other.json"), "-o", page}, 2,
                 "not what `tilesmith bench --json` prints");
+  WriteFile(directory.File("foreign.json"), R"({"network_seconds": 1})");
+  ExpectRefusal({"report", log, plan, bench, "--results", directory.File("foreign.json"), "-o", page}, 2,
+                "foreign.json: not a JSON object as");
 }
 
 }  // namespace

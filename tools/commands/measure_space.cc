@@ -62,7 +62,7 @@ class MeasureSpaceCommand : public Command {
     CatchInterrupts();
     const MeasuredSpace measured = MeasureExhaustively(request, *measurer, Sinks());
     progress_.Clear();
-    WriteMeasuredSpace(measured, path_);
+    ReplaceFile(path_, [&] { WriteMeasuredSpace(measured, path_); });
     Print(measured);
     return 0;
   }

@@ -20,10 +20,10 @@ nlohmann::ordered_json TextOrKnobs(const nlohmann::json& object, const char* nam
 
 void SavedResults::Add(const std::string& text, const std::string& source, const std::string& graph_hash) {
   nlohmann::json json = ParseJson(text);
-  if (!json.is_object()) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("{}: not a JSON object, as bench, graph-tune, optimize and run --json print one",
-                            source));
+  if (!json.is_object() || !json.contains("command")) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("{}: not a JSON object as bench, graph-tune, optimize and run --json print one", source));
   }
   const auto hash = json.find("graph_hash");
   if (hash != json.end() && *hash != graph_hash) {

@@ -13,8 +13,8 @@ namespace tilesmith {
 class SavedResults {
  public:
   // Members come behind those of what was added before: of one name the first counts. Throws Error(kUsage)
-  // naming the source when the text is no JSON object, or says that it is of a network with another hash
-  // (GraphHash).
+  // naming the source when the text is no JSON object that says its command, or says that it is of a network
+  // with another hash (GraphHash).
   void Add(const std::string& text, const std::string& source, const std::string& graph_hash);
 
   bool Has(const std::string& name) const;  // not null
