@@ -66,6 +66,11 @@ double Corrections::CrossingScale(const std::string& node) const {
   return found == nodes_.end() ? 1 : ScaleOf(found->second);
 }
 
+double Corrections::ConversionScale(const std::string& tensor) const {
+  const auto found = conversions_.find(tensor);
+  return found == conversions_.end() ? 1 : ScaleOf(found->second);
+}
+
 double Corrections::ConversionSeconds(const Node& tensor, const Layout& from, const Layout& to,
                                       double stand_alone) const {
   const auto found = conversions_.find(tensor.name);
@@ -98,8 +103,8 @@ void Corrections::LearnOp(const std::string& node, const Layout& layout, double 
 }
 
 void Corrections::LearnConversion(const std::string& tensor, const LayoutPair& conversion, double stand_alone,
-                                  double seconds) {
-  Learn({Correction::Of::kTensor, tensor, OptionOf(conversion), stand_alone, seconds});
+                                  double seconds, double crossing_seconds) {
+  Learn({Correction::Of::kTensor, tensor, OptionOf(conversion), stand_alone, seconds, crossing_seconds});
 }
 
 std::vector<Correction> Corrections::All() const {

@@ -61,6 +61,8 @@ class Corrections {
                    Split split = Split::kEven) const;
   // What the price of a node's crossings is multiplied by: at most 1.
   double CrossingScale(const std::string& node) const;
+  // Likewise, of the conversions of the tensor that a node produces.
+  double ConversionScale(const std::string& tensor) const;
   // The seconds of a conversion of the tensor that node `tensor` produces.
   double ConversionSeconds(const Node& tensor, const Layout& from, const Layout& to,
                            double stand_alone) const;
@@ -72,7 +74,7 @@ class Corrections {
   void LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds,
                const DealtTasks& dealt = {});
   void LearnConversion(const std::string& tensor, const LayoutPair& conversion, double stand_alone,
-                       double seconds);
+                       double seconds, double crossing_seconds = 0);
   void Learn(const Correction& correction);
 
   // All that was learned, nodes first, by name and option.

@@ -256,6 +256,16 @@ double Crossings::WriteSeconds(NodeId id, const Layout& layout, const Ownership&
   return prices_.Seconds(Crossing::kWrite, share * (threads_ - 1) / threads_);
 }
 
+double Crossings::ConversionSeconds(NodeId id, const Layout& from, const Layout& to,
+                                    const Ownership& written) {
+  if (!priced_ || written.owner == Owner::kCaller) return 0;
+  TensorRead read{.tensor = id, .reader = id, .written = written, .from = from, .to = to, .moved = true};
+  read.owner = OwnerRead(read);
+  const double bytes = CrossedShare(read, written.owner) * SizeOf(graph_.node(id), to);
+  return std::max(0.0,
+                  prices_.Seconds(Crossing::kRead, bytes) - near_prices_.Seconds(Crossing::kRead, bytes));
+}
+
 double Crossings::WeightsShare(const TaskGrid& grid, Split split) {
   const auto [known, is_new] = DealsKnownOf(grid).weights.try_emplace(split);
   double& most = known->second;

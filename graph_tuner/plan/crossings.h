@@ -12,9 +12,10 @@
 //              lie so that a thread's share of the addresses is where it wrote before (memory_planner.h).
 //
 // Convolutions and other ops are measured with threads that own all that they touch, so these come on top.
-// Transforms and copies, whose results go to other threads than their sources came from, stay at what was
-// measured (layouts/producer_state.h); who owns a result of theirs follows from the node's split. Tensors of
-// the caller's and constants have no price. Source: original.
+// Transforms and copies are measured with all of it changing hands (layouts/producer_state.h), and take the
+// longer the farther apart cores are, where their results go to other threads than their sources came from;
+// who owns a result of theirs follows from the node's split. Tensors of the caller's and constants have no
+// price. Source: original.
 #pragma once
 
 #include <array>
@@ -100,6 +101,9 @@ class Crossings {
   double ReadSeconds(const TensorRead& read, Owner written);
   double ReadSeconds(const TensorRead& read) { return ReadSeconds(read, OwnerRead(read)); }
   double WriteSeconds(Graph::NodeId id, const Layout& layout, const Ownership& ownership);
+  // How much longer a conversion of the node's tensor takes than on the nearest cores, as which it was
+  // measured, since other threads own what its threads read: its tasks are dealt as the node's.
+  double ConversionSeconds(Graph::NodeId id, const Layout& from, const Layout& to, const Ownership& written);
   // How much longer a conv takes than its record says since its threads read more of the same weights than in
   // even shares on the nearest cores, as which records were measured; 0 of weights that were in caches then.
   double WeightSeconds(const Record& record, Split split);

@@ -42,7 +42,8 @@ struct TransformPlan {
   std::string tensor;  // name of the node that produces it
   Layout from, to;
   double predicted_seconds = 0;
-  bool interpolated = false;  // the seconds are an estimate from other sizes
+  bool interpolated = false;    // the seconds are an estimate from other sizes
+  double crossing_seconds = 0;  // of these, by the prices of crossing (crossings.h); files do not have it
 };
 
 // What a plan is predicted to take on cores placed so.

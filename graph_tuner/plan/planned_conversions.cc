@@ -12,6 +12,7 @@ std::map<ConversionKey, PlannedConversion> PlannedConversions(const Graph& graph
     const LayoutPair conversion = ConversionOf(graph.node(*tensor).shape, transform.from, transform.to);
     PlannedConversion& entry = planned[{transform.tensor, conversion}];
     entry.seconds = transform.predicted_seconds;
+    entry.crossing_seconds = transform.crossing_seconds;
     ++entry.times;
   }
   return planned;

@@ -14,7 +14,7 @@ using ConversionKey = std::pair<std::string, LayoutPair>;  // tensor, canonical 
 
 // What the plan lists once, or several times at the same price.
 struct PlannedConversion {
-  double seconds = 0;
+  double seconds = 0, crossing_seconds = 0;
   int times = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/concat_slices.h"
@@ -78,10 +79,13 @@ class ChargedCrossings {
         slices_(ConcatSlices(graph)),
         crossings_(crossings) {}
 
-  void AddAll() {
+  using Owners = std::map<NodeId, Ownership>;  // of the tensors that nodes produce
+
+  Owners AddAll() {
     for (NodePlan& node : plan_.nodes) planned_[*graph_.Find(node.node)] = &node;
     for (const auto& [id, node] : planned_) owners_[id] = OwnershipOf(id);
     for (const auto& [id, node] : planned_) Add(id);
+    return std::move(owners_);
   }
 
  private:
@@ -147,15 +151,18 @@ class ChargedCrossings {
   const Slices slices_;
   Crossings& crossings_;
   std::map<NodeId, NodePlan*> planned_;
-  std::map<NodeId, Ownership> owners_;
+  Owners owners_;
 };
 
 class Transforms {
  public:
-  Transforms(const Graph& graph, CostSource& costs, const Corrections& corrections, Plan& plan)
+  Transforms(const Graph& graph, CostSource& costs, const Corrections& corrections, Crossings& crossings,
+             ChargedCrossings::Owners owners, Plan& plan)
       : graph_(graph),
         costs_(costs),
         corrections_(corrections),
+        crossings_(crossings),
+        owners_(std::move(owners)),
         plan_(plan),
         layouts_(LayoutsByNode(graph, plan)) {
     for (const NodePlan& node : plan.nodes)
@@ -193,25 +200,33 @@ class Transforms {
       if (SameForm(node.shape, known, to)) return;
     made.push_back(to);
     const Layout& from = layouts_[id].out;
-    Add(node, from, to, costs_.TransformSeconds(node.shape, from, to));
+    Add(id, from, to, costs_.TransformSeconds(node.shape, from, to));
   }
 
   void Fill(NodeId id, const Layout& to) {
     const Node& node = graph_.node(id);
     const Layout from = SameForm(node.shape, layouts_[id].out, to) ? to : layouts_[id].out;
-    Add(node, from, to, FillSeconds(node.shape, from, to, costs_));
+    Add(id, from, to, FillSeconds(node.shape, from, to, costs_));
   }
 
-  void Add(const Node& tensor, const Layout& from, const Layout& to, double stand_alone) {
-    const double seconds = corrections_.ConversionSeconds(tensor, from, to, stand_alone);
+  void Add(NodeId id, const Layout& from, const Layout& to, double stand_alone) {
+    const Node& tensor = graph_.node(id);
+    const auto written = owners_.find(id);
+    const double crossing = written == owners_.end()
+                                ? 0
+                                : corrections_.ConversionScale(tensor.name) *
+                                      crossings_.ConversionSeconds(id, from, to, written->second);
+    const double seconds = corrections_.ConversionSeconds(tensor, from, to, stand_alone) + crossing;
     const bool estimate =
         costs_.IsInterpolated(tensor.shape, from, to) && !corrections_.HasMeasured(tensor, from, to);
-    plan_.transforms.push_back({tensor.name, from, to, seconds, estimate});
+    plan_.transforms.push_back({tensor.name, from, to, seconds, estimate, crossing});
   }
 
   const Graph& graph_;
   CostSource& costs_;
   const Corrections& corrections_;
+  Crossings& crossings_;
+  const ChargedCrossings::Owners owners_;
   Plan& plan_;
   const std::vector<LayoutPair> layouts_;
   std::set<NodeId> without_tensor_;  // what they compute never leaves the kernel they are fused into
@@ -224,8 +239,9 @@ void PricePlan(const Graph& graph, CostSource& costs, Plan& plan, const Correcti
   plan.transforms.clear();
   Crossings crossings(graph, costs, plan.target, plan.threads, false, at);
   PriceNodes(graph, costs, corrections, crossings, plan);
-  if (crossings.priced()) ChargedCrossings(graph, corrections, crossings, plan).AddAll();
-  Transforms(graph, costs, corrections, plan).AddAll();
+  ChargedCrossings::Owners owners;
+  if (crossings.priced()) owners = ChargedCrossings(graph, corrections, crossings, plan).AddAll();
+  Transforms(graph, costs, corrections, crossings, std::move(owners), plan).AddAll();
   plan.predicted_seconds = 0;
   for (const NodePlan& node : plan.nodes) plan.predicted_seconds += node.predicted_seconds;
   for (const TransformPlan& transform : plan.transforms)

@@ -260,11 +260,13 @@ class Builder {
       uses.push_back({sink, {IndexOfForm(forms, shape, wanted)}});
     }
     CostMatrix convert(static_cast<int>(vars.out_layouts.size()), static_cast<int>(forms.size()));
+    CostMatrix crossing = convert;
     for (int i = 0; i < convert.rows; ++i) {
       const auto from = vars.out_layouts.begin() + i;
       const auto alike = std::find(vars.out_layouts.begin(), from, *from);  // another owner's
       for (int j = 0; j < convert.cols; ++j) {
         const Layout& to = forms[static_cast<size_t>(j)];
+        if (*from && !SameForm(shape, **from, to)) crossing.at(i, j) = ConversionCrossing(id, i, to);
         if (alike != from) {
           convert.at(i, j) = convert.at(static_cast<int>(alike - vars.out_layouts.begin()), j);
         } else if (*from && !SameForm(shape, **from, to)) {
@@ -273,7 +275,18 @@ class Builder {
         }
       }
     }
+    for (size_t i = 0; i < convert.values.size(); ++i) convert.values[i] += crossing.values[i];
     AddConversions(built_.problem, *vars.out, convert, uses);
+  }
+
+  // Of the tensor's option, by the prices of crossing.
+  double ConversionCrossing(NodeId id, int option, const Layout& to) {
+    const NodeVariables& vars = built_.nodes[id];
+    const auto i = static_cast<size_t>(option);
+    if (!crossings_.priced() || IsConstant(graph_, id)) return 0;
+    return corrections_.ConversionScale(graph_.node(id).name) *
+           crossings_.ConversionSeconds(id, *vars.out_layouts[i], TensorLayout(graph_.node(id), to),
+                                        vars.out_owners[i]);
   }
 
   // A conv's second input is its residual, in the layout it writes; elsewhere in and out are one.
@@ -307,9 +320,11 @@ class Builder {
       if (!to[static_cast<size_t>(j)] || !MustFillSlice(graph_, slices_, input, *to[static_cast<size_t>(j)]))
         continue;
       any = true;
-      for (int i = 0; i < fill.rows; ++i)
-        fill.at(i, j) = CorrectedFill(tensor, from.out_layouts[static_cast<size_t>(i)].value(),
-                                      *to[static_cast<size_t>(j)]);
+      for (int i = 0; i < fill.rows; ++i) {
+        const Layout& written = from.out_layouts[static_cast<size_t>(i)].value();
+        fill.at(i, j) = CorrectedFill(tensor, written, *to[static_cast<size_t>(j)]) +
+                        ConversionCrossing(tensor, i, *to[static_cast<size_t>(j)]);
+      }
     }
     if (any) built_.problem.AddPairwise(*from.out, ReadingVariable(input), fill);
   }

@@ -50,7 +50,8 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
   std::map<std::string, Planned> nodes;
   for (size_t i = 0; i < plan.nodes.size(); ++i)
     nodes[plan.nodes[i].node] = {&plan.nodes[i], &alone.nodes[i]};
-  const std::map<ConversionKey, PlannedConversion> conversions = PlannedConversions(graph, plan);
+  const std::map<ConversionKey, PlannedConversion> conversions = PlannedConversions(graph, plan),
+                                                   by_costs_alone = PlannedConversions(graph, alone);
   std::vector<MatchedStep> matched;
   for (const StepProfile& step : measurement.steps) {
     MatchedStep match{.step = step};
@@ -59,8 +60,10 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
       if (step.planned) {
         match.stand_alone_seconds =
             FillSeconds(graph.node(id).shape, step.conversion->in, step.conversion->out, costs);
-        const auto entry = conversions.find({step.node, *step.conversion});
+        const ConversionKey key = {step.node, *step.conversion};
+        const auto entry = conversions.find(key), priced = by_costs_alone.find(key);
         if (entry != conversions.end()) match.predicted_seconds = entry->second.seconds;
+        if (priced != by_costs_alone.end()) match.dealt.crossing_seconds = priced->second.crossing_seconds;
       }
     } else {
       const auto found = nodes.find(step.node);
@@ -80,7 +83,7 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
 
 void Learn(const std::vector<MatchedStep>& steps, double share_scale, Corrections& corrections) {
   struct Repeated {
-    double stand_alone = 0, seconds = 0;
+    double stand_alone = 0, seconds = 0, crossing = 0;
     int count = 0;
   };
   std::map<ConversionKey, Repeated> conversions;
@@ -94,13 +97,14 @@ void Learn(const std::vector<MatchedStep>& steps, double share_scale, Correction
     } else if (match.step.planned) {
       Repeated& repeated = conversions[{match.step.node, *match.step.conversion}];
       repeated.stand_alone = match.stand_alone_seconds;
+      repeated.crossing = match.dealt.crossing_seconds;
       repeated.seconds += seconds;
       ++repeated.count;
     }
   }
   for (const auto& [key, repeated] : conversions)
     corrections.LearnConversion(key.first, key.second, repeated.stand_alone,
-                                repeated.seconds / repeated.count);
+                                repeated.seconds / repeated.count, repeated.crossing);
 }
 
 }  // namespace tilesmith

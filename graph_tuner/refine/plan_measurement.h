@@ -37,7 +37,7 @@ struct MatchedStep {
   StepProfile step;
   const NodePlan* node = nullptr;  // its entry in the plan; null for conversions
   double stand_alone_seconds = 0;  // by its record or the costs, corrections aside; 0 when not planned
-  DealtTasks dealt = {};           // of a node's, by the costs: what crosses is not in stand_alone_seconds
+  DealtTasks dealt = {};           // by the costs: what crosses is not in stand_alone_seconds
   double predicted_seconds = 0;    // by the plan, which may have been priced anew since it ran
 };
 

@@ -159,6 +159,27 @@ TEST(Crossings, WeightsFromMemoryAreReadByEveryThreadThatComputesRows) {
   EXPECT_NEAR(seconds(Split::kRows, {}), 0.25e-9 * half, 1e-15);
 }
 
+TEST(Crossings, ConversionsTakeLongerFarApartWhereOwnersChange) {
+  Graph graph("g");
+  const Graph::NodeId a = AddConv(graph, "a", AddInput(graph, {1, 16, 8, 8}), 32);
+  graph.MarkOutput(a);
+  SyntheticCosts costs(1);
+  costs.seconds_per_crossed_byte = 1e-9;
+  costs.distance_factors = {{64e-9, 1}, {256e-9, 4}};
+  const auto seconds = [&](const Layout& to, const Ownership& written, const CorePlacement& at) {
+    Crossings crossings(graph, costs, SyntheticCpu(), kThreads, false, at);
+    return crossings.ConversionSeconds(a, Layout::Nhwc(), to, written);
+  };
+  const CorePlacement near = {64e-9, 1e-6}, far = {256e-9, 1e-6};
+  const Ownership rows = {Owner::kRows, Split::kRows}, even = {Owner::kRows, Split::kEven};
+  const double quarter = 32 * 8 * 8 * 4 / 4;
+  EXPECT_EQ(seconds(Layout::Blocked(8), rows, far), 0) << "rows stay with their threads";
+  // Even shares of NHWC are rows, of a blocked layout channels.
+  EXPECT_EQ(seconds(Layout::Blocked(8), even, near), 0) << "in what was measured";
+  EXPECT_NEAR(seconds(Layout::Blocked(8), even, far), (4 - 1) * 1e-9 * quarter, 1e-15);
+  EXPECT_EQ(seconds(Layout::Blocked(8), {Owner::kCaller, Split::kEven}, far), 0);
+}
+
 TEST(Crossings, HaveThePricesOfWhereTheCoresAre) {
   Graph graph("g");
   const Graph::NodeId a = AddConv(graph, "a", AddInput(graph, {1, 16, 8, 8}), 16);

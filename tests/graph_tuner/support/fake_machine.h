@@ -63,8 +63,9 @@ class FakeMachine {
       const Shape& shape = graph_.node(*graph_.Find(transform.tensor)).shape;
       const LayoutPair conversion = ConversionOf(shape, transform.from, transform.to);
       const std::string option = "to " + conversion.in.ToString() + conversion.out.ToString();
-      truth.steps.push_back(
-          Step(transform.tensor, transform.predicted_seconds * factor_(transform.tensor, option)));
+      const double own =
+          (transform.predicted_seconds - transform.crossing_seconds) * factor_(transform.tensor, option);
+      truth.steps.push_back(Step(transform.tensor, own + transform.crossing_seconds));
       truth.steps.back().conversion = conversion;
     }
     truth.seconds = ProfiledSeconds(truth);
