@@ -32,8 +32,7 @@ std::vector<StepProfile> StepQuantiles(const std::vector<std::vector<StepProfile
   return quantiles;
 }
 
-Turn TakeTurn(const PlanRuns& where, NetworkRun& run, double seconds, const CorePlacement& preferred,
-              PlacementRange& seen) {
+Turn TakeTurn(const PlanRuns& where, NetworkRun& run, double seconds, PlacementRange& seen) {
   const auto placement = [&] {
     where.limit.ThrowIfOver();
     return SeePlacement(where.machine->threads());
@@ -44,13 +43,13 @@ Turn TakeTurn(const PlanRuns& where, NetworkRun& run, double seconds, const Core
   const auto plain = TakePlacedSamples(
       placement, [&] { return SecondsOf([&] { run.RunAgain(); }); },
       [&](size_t taken) { return taken < kMinRuns || NowSeconds() - begin < seconds / 2; });
-  Turn turn{Quantile(ComparableSamples(plain, preferred, seen), 0.5), {}};
+  Turn turn{Quantile(ComparableSamples(plain, {}, seen), 0.5), {}};
   const double profiled = std::clamp(seconds / 2 / turn.seconds, static_cast<double>(kMinRuns),
                                      static_cast<double>(kMaxProfiledRuns));
   const auto profiles = TakePlacedSamples(
       placement, [&] { return run.Profile(1); },
       [&](size_t taken) { return taken < static_cast<size_t>(profiled); });
-  turn.profile = StepQuantiles(ComparableSamples(profiles, preferred, seen), 0.25);
+  turn.profile = StepQuantiles(ComparableSamples(profiles, {}, seen), 0.25);
   return turn;
 }
 
@@ -89,7 +88,7 @@ std::vector<GraphPlan> OnGraph(const Graph& graph, const std::vector<const Plan*
 }  // namespace
 
 std::vector<PlanMeasurement> MeasurePlans(const PlanRuns& where, const std::vector<const Plan*>& plans,
-                                          double seconds, const CorePlacement& preferred) {
+                                          double seconds) {
   std::vector<NetworkRun> runs = PrepareRuns(where, OnGraph(where.graph, plans));
   double slowest = 0;
   for (NetworkRun& run : runs) {
@@ -102,11 +101,10 @@ std::vector<PlanMeasurement> MeasurePlans(const PlanRuns& where, const std::vect
       std::clamp(seconds / least_turn, static_cast<double>(least_turns), static_cast<double>(kMaxTurns)));
   const auto is_over = [&](size_t taken, int times) { return static_cast<int>(taken) >= times * turns; };
   const auto turn = [&](size_t plan, PlacementRange& seen) {
-    return TakeTurn(where, runs[plan], seconds / turns, preferred, seen);
+    return TakeTurn(where, runs[plan], seconds / turns, seen);
   };
-  const Rounds<Turn> comparable =
-      Comparable(TakeRounds<Turn>(runs.size(), preferred, static_cast<size_t>(turns) / 2 + 1, is_over, turn),
-                 preferred, kMinTurns);
+  const Rounds<Turn> comparable = Comparable(
+      TakeRounds<Turn>(runs.size(), {}, static_cast<size_t>(turns) / 2 + 1, is_over, turn), {}, kMinTurns);
   const CorePlacement seen = MedianPlacement(comparable.placements);
   std::vector<PlanMeasurement> measurements;
   for (size_t plan = 0; plan < plans.size(); ++plan) {

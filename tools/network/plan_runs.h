@@ -27,7 +27,7 @@ struct PlanRuns {
 // (layouts/measure/rounds.h); where the cores move, up to twice as many are held, with up to twice as many
 // turns.
 std::vector<PlanMeasurement> MeasurePlans(const PlanRuns& where, const std::vector<const Plan*>& plans,
-                                          double seconds, const CorePlacement& preferred = {});
+                                          double seconds);
 
 struct GraphPlan {
   const Graph* graph;
