@@ -61,15 +61,14 @@ double Corrections::OpSeconds(const std::string& node, const Layout& layout, dou
   return Corrected(found->second, Dealt(layout.ToString(), split), stand_alone);
 }
 
-double Corrections::CrossingScale(const std::string& node) const {
-  const auto found = nodes_.find(node);
-  return found == nodes_.end() ? 1 : ScaleOf(found->second);
+double Corrections::ScaleOf(const std::map<std::string, ByOption>& learned, const std::string& name) {
+  const auto found = learned.find(name);
+  return found == learned.end() ? 1 : ScaleOf(found->second);
 }
 
-double Corrections::ConversionScale(const std::string& tensor) const {
-  const auto found = conversions_.find(tensor);
-  return found == conversions_.end() ? 1 : ScaleOf(found->second);
-}
+double Corrections::CrossingScale(const std::string& node) const { return ScaleOf(nodes_, node); }
+
+double Corrections::ConversionScale(const std::string& tensor) const { return ScaleOf(conversions_, tensor); }
 
 double Corrections::ConversionSeconds(const Node& tensor, const Layout& from, const Layout& to,
                                       double stand_alone) const {

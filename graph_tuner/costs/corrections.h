@@ -89,6 +89,7 @@ class Corrections {
   using ByOption = std::map<std::string, Measured>;
 
   static double ScaleOf(const ByOption& options);
+  static double ScaleOf(const std::map<std::string, ByOption>& learned, const std::string& name);
   static double Corrected(const ByOption& options, const std::string& option, double stand_alone);
 
   std::map<std::string, ByOption> nodes_, conversions_;  // by name

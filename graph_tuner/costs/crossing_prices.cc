@@ -1,7 +1,6 @@
 #include "graph_tuner/costs/crossing_prices.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace tilesmith {
@@ -30,7 +29,7 @@ double CrossingPrices::Seconds(Crossing crossing, double bytes) const {
 CrossingPrices CrossingPrices::At(const CorePlacement& placement) const {
   if (!(placement.barrier_seconds > 0) || distances_.size() <= 1) return *this;
   const auto off = [&](const Distance& distance) {
-    return std::abs(std::log(distance.barrier_seconds / placement.barrier_seconds));
+    return DistanceGap(distance.barrier_seconds, placement.barrier_seconds);
   };
   return CrossingPrices({*std::ranges::min_element(distances_, {}, off)});
 }

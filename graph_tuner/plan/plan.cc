@@ -1,7 +1,6 @@
 #include "graph_tuner/plan/plan.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "layouts/base/error.h"
 
@@ -24,7 +23,7 @@ PlacedPrediction PredictionFor(const Plan& plan, const CorePlacement& seen) {
   const bool is_of_own = !(seen.barrier_seconds > 0) || AreAlike(seen, plan.placement);
   if (own.seconds == 0 || plan.at_distances.empty() || is_of_own) return own;
   return *std::ranges::min_element(plan.at_distances, {}, [&](const PlacedPrediction& prediction) {
-    return std::abs(std::log(prediction.placement.barrier_seconds / seen.barrier_seconds));
+    return DistanceGap(prediction.placement.barrier_seconds, seen.barrier_seconds);
   });
 }
 

@@ -75,8 +75,8 @@ class NetworkOptimizer {
     return GraphTune(problem, size.race.corrections(), work_.max_weight_bytes);
   }
 
-  std::optional<Plan> Untuned(const Size& size) {
-    return UntunedPlan(NetworkProblem(size.graph, *work_.records, costs_, options_), work_.max_weight_bytes);
+  std::optional<Plan> Untuned(const Size& size) const {
+    return UntunedPlan(size.graph, options_, work_.max_weight_bytes);
   }
 
   // A known plan; or, where there are no records, the one without tuning; or by them and guesses.
@@ -207,7 +207,7 @@ class NetworkOptimizer {
     if (size.solutions > 0 && has_time)
       for (const Plan& rival : Rivals(size, solution)) session.push_back(size.race.Enter(rival));
     const size_t entered = size.race.Enter(solution);
-    if (entered != size.best) session.push_back(entered);
+    if (std::ranges::find(session, entered) == session.end()) session.push_back(entered);
     Stage(fmt::format("running {} plans by turns", session.size()));
     size.race.Run(session,
                   [&](const std::vector<const Plan*>& plans) { return work_.measure(index, plans); });

@@ -13,9 +13,8 @@
 namespace tilesmith {
 namespace {
 
-Plan MadeWithoutTuning(const NetworkProblem& problem) {
-  const GraphTuneOptions& options = problem.options();
-  Plan plan = HeuristicPlan(problem.graph(), options.cpu, options.threads);
+Plan MadeWithoutTuning(const Graph& graph, const GraphTuneOptions& options) {
+  Plan plan = HeuristicPlan(graph, options.cpu, options.threads);
   plan.ends = options.ends;
   plan.accuracy = options.accuracy;
   plan.certificate = "none: the plan without tuning";
@@ -52,8 +51,7 @@ Plan WithRecords(const NetworkProblem& problem, CostSource& costs, Plan plan) {
   return plan;
 }
 
-bool IsAllowed(const NetworkProblem& problem, const Plan& plan, std::optional<int64_t> max_weight_bytes) {
-  const GraphTuneOptions& options = problem.options();
+bool IsAllowed(const GraphTuneOptions& options, const Plan& plan, std::optional<int64_t> max_weight_bytes) {
   const bool accurate = std::ranges::all_of(plan.nodes, [&](const NodePlan& node) {
     return !node.record || Accepts(options.accuracy, *node.record);
   });
@@ -64,10 +62,11 @@ bool IsAllowed(const NetworkProblem& problem, const Plan& plan, std::optional<in
 
 }  // namespace
 
-std::optional<Plan> UntunedPlan(const NetworkProblem& problem, std::optional<int64_t> max_weight_bytes) {
-  if (problem.options().threads == 1) return std::nullopt;
-  Plan plan = MadeWithoutTuning(problem);
-  return IsAllowed(problem, plan, max_weight_bytes) ? std::optional(std::move(plan)) : std::nullopt;
+std::optional<Plan> UntunedPlan(const Graph& graph, const GraphTuneOptions& options,
+                                std::optional<int64_t> max_weight_bytes) {
+  if (options.threads == 1) return std::nullopt;
+  Plan plan = MadeWithoutTuning(graph, options);
+  return IsAllowed(options, plan, max_weight_bytes) ? std::optional(std::move(plan)) : std::nullopt;
 }
 
 std::vector<RivalPlan> SplitRivals(const NetworkProblem& problem, CostSource& costs,
@@ -76,14 +75,14 @@ std::vector<RivalPlan> SplitRivals(const NetworkProblem& problem, CostSource& co
   if (problem.options().threads == 1) return rivals;
   const auto add = [&](const char* name, Plan plan) {
     const auto same = [&](const RivalPlan& rival) { return SameSchedules(rival.plan, plan); };
-    if (std::ranges::any_of(rivals, same) || !IsAllowed(problem, plan, max_weight_bytes)) return;
+    if (std::ranges::any_of(rivals, same) || !IsAllowed(problem.options(), plan, max_weight_bytes)) return;
     PricePlan(problem.graph(), costs, plan);
     rivals.push_back({name, std::move(plan)});
   };
   if (std::optional<Plan> even =
           PlanIfWeightsFit(problem.Restricted({.even_shares = true}), max_weight_bytes))
     add("even shares", *std::move(even));
-  const Plan untuned = MadeWithoutTuning(problem);
+  const Plan untuned = MadeWithoutTuning(problem.graph(), problem.options());
   add("untuned", untuned);
   add("untuned, with the log's records", WithRecords(problem, costs, untuned));
   return rivals;

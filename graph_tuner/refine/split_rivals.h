@@ -13,7 +13,8 @@
 namespace tilesmith {
 
 // For several threads, HeuristicPlan, where it is accurate enough and its packed weights are not too large.
-std::optional<Plan> UntunedPlan(const NetworkProblem& problem, std::optional<int64_t> max_weight_bytes = {});
+std::optional<Plan> UntunedPlan(const Graph& graph, const GraphTuneOptions& options,
+                                std::optional<int64_t> max_weight_bytes = {});
 
 // For several threads: "even shares", the best plan whose nodes' tasks are all dealt so; "untuned"
 // (UntunedPlan); and "untuned, with the log's records": in its layouts, by rows where they can. Those that

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "layouts/base/thread_team.h"
@@ -59,6 +60,8 @@ CorePlacement SeePlacement(int threads) {
 bool ComputeAlike(const CorePlacement& a, const CorePlacement& b) {
   return WithinHalfAsMuchAgain(a.arithmetic_seconds, b.arithmetic_seconds);
 }
+
+double DistanceGap(double a, double b) { return std::abs(std::log(a / b)); }
 
 bool AreAlike(const CorePlacement& a, const CorePlacement& b) {
   return WithinHalfAsMuchAgain(a.barrier_seconds, b.barrier_seconds) && ComputeAlike(a, b);

@@ -24,6 +24,9 @@ CorePlacement SeePlacement(int threads);
 // Whether arithmetic takes no more than 1.5 times as long in one as in the other.
 bool ComputeAlike(const CorePlacement& a, const CorePlacement& b);
 
+// How far from each other two seconds of a barrier are, whichever is more: the logarithm of their ratio.
+double DistanceGap(double a, double b);
+
 // Whether two tell of the same placement: they compute alike, and neither's barriers take more than 1.5 times
 // as long as the other's.
 bool AreAlike(const CorePlacement& a, const CorePlacement& b);
