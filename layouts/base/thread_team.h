@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "layouts/base/first_error.h"
+#include "layouts/base/flush_denormals.h"
 #include "layouts/base/kernel.h"
 
 namespace tilesmith {
@@ -72,12 +73,14 @@ void KeepOn(int core);
 
 // Calls body(int thread) on `threads` threads of one OpenMP region, thread 0 being the caller. Threads are
 // where PinTeam pinned them, those too that OpenMP has ended, as it does for a region of fewer threads, and
-// started again, which have their creator's core otherwise. body must not throw. Not reentrant from within
-// body. Allocates nothing once the team exists. Throws Error(kEnvironment), with body never called, when
-// OpenMP grants fewer threads (OMP_THREAD_LIMIT): barriers in body would wait for ever.
+// started again, which have their creator's core otherwise. Denormal numbers are zero to body
+// (FlushDenormals). body must not throw. Not reentrant from within body. Allocates nothing once the team
+// exists. Throws Error(kEnvironment), with body never called, when OpenMP grants fewer threads
+// (OMP_THREAD_LIMIT): barriers in body would wait for ever.
 template <typename Body>
 void RunOnTeam(int threads, const Body& body) {
   if (threads == 1) {
+    const FlushDenormals flush;
     body(0);
     return;
   }
@@ -88,6 +91,7 @@ void RunOnTeam(int threads, const Body& body) {
     if (omp_get_num_threads() == threads) {
       const auto thread = static_cast<size_t>(omp_get_thread_num());
       if (thread < cores.size()) KeepOn(cores[thread]);
+      const FlushDenormals flush;
       body(static_cast<int>(thread));
     } else if (omp_get_thread_num() == 0) {
       granted = omp_get_num_threads();

@@ -65,6 +65,7 @@ void TeamStream::RunByAll(std::span<const Launch> program) {
 }
 
 void TeamStream::RunAlone(std::span<const Launch> program, std::span<double> seconds) const {
+  const FlushDenormals flush;
   ForEachStage(program, seconds, [&](const Launch& launch, int stage, const Launch*) {
     const Share share(launch.kernel->Grid(stage), launch.split, 0, 1);
     share.ForEachRange(0, share.tasks(), 0, [&](TaskRange range) { RunTasks(launch, stage, range, stop_); });

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <limits>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -158,6 +159,25 @@ TEST(PinTeam, OutlivesNarrowerRegions) {
     EXPECT_TRUE(CPU_EQUAL(&after, &before.mask));
     EXPECT_EQ(run()[0], -1);  // the caller is pinned no more
   }).join();
+}
+
+// Trained weights hold denormals, with which Intel's cores multiply hundreds of times slower.
+TEST(RunOnTeam, DenormalsAreZeroWithinAndAsTheyWereBehind) {
+#if !defined(__x86_64__) && !defined(__aarch64__)
+  GTEST_SKIP() << "no such control on this CPU";
+#endif
+  const volatile float denormal = 1e-39F, smallest = std::numeric_limits<float>::min(), tenth = 0.1F;
+  for (const int threads : {1, 2, 3}) {
+    std::vector<float> operands(threads, -1), results(threads, -1);
+    RunOnTeam(threads, [&](int thread) {
+      operands[thread] = denormal * 1e20F;
+      results[thread] = smallest * tenth;
+    });
+    EXPECT_EQ(operands, std::vector<float>(threads)) << threads;
+    EXPECT_EQ(results, std::vector<float>(threads)) << threads;
+    EXPECT_GT(denormal * 1e20F, 0) << threads;
+    EXPECT_GT(smallest * tenth, 0) << threads;
+  }
 }
 
 TEST(CorePlacement, SeveralThreadsTakeTime) {
