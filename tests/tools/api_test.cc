@@ -14,7 +14,7 @@
 #include "tests/support/allocations/counting_allocator.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temporary_files.h"
-#include "tools/api/numa.h"
+#include "tools/api/cores.h"
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
 #include "tools/cli/model.h"
@@ -224,6 +224,9 @@ TEST(ApiTest, CpuListsOfTheKernel) {
   for (const char* wrong : {"a", "1-", "3-1", "1,,2", "1;2", "-1", "0-99999999"})
     EXPECT_THAT(ErrorOf([&] { ParseCpuList(wrong); }), testing::HasSubstr(wrong));
   EXPECT_THAT(ErrorOf([] { CoresOfNumaNode(4711); }), testing::HasSubstr("4711"));
+  EXPECT_EQ(CoreDistance(1), 0);
+  EXPECT_GT(CoreDistance(2), 0);
+  EXPECT_THAT(ErrorOf([] { CoreDistance(0); }), testing::HasSubstr("threads must be at least 1, got 0"));
 }
 
 TEST(CApiTest, RunsAndDescribes) {

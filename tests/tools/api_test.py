@@ -109,6 +109,9 @@ class PackageTest(unittest.TestCase):
             tilesmith.load("resnet51")
         with self.assertRaisesRegex(RuntimeError, "4711"):
             tilesmith.cores_of_numa_node(4711)
+        with self.assertRaisesRegex(RuntimeError, "threads must be at least 1, got 0"):
+            tilesmith.core_distance(0)
+        self.assertGreater(tilesmith.core_distance(2), 0)
 
     def test_hostile_files_are_runtime_errors(self):
         with self.assertRaisesRegex(RuntimeError, "threads must be at least 0"):

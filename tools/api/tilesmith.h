@@ -56,6 +56,11 @@ struct SessionOptions {
 // session whose threads stay on a node is that node's. Throws when there is no such node.
 TILESMITH_API std::vector<int> CoresOfNumaNode(int node);
 
+// Seconds of a barrier between so many threads, as they are placed now; 0 for one. Hosts move virtual cores
+// nearer and farther many times a minute, and times taken at one distance are not to be compared with those
+// at another. Throws when there are fewer threads than that.
+TILESMITH_API double CoreDistance(int threads);
+
 // An input or output. Images lie in memory as `layout` says ("NCHW", "NHWC", "NCHW16c"), NCHW unless the plan
 // was made for other ends; all else is row-major. An output whose size depends on values has only its name
 // here: shape, type and size are those of each run (OutputTensor).

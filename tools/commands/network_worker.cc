@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include "layouts/base/error.h"
+#include "ops/onednn/onednn_network.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
 #include "tools/commands/commands.h"
+#include "tools/network/input_files.h"
 #include "tools/network/network_run.h"
 #include "tools/peers/onnx_runtime.h"
 
@@ -16,7 +18,9 @@ namespace {
 class NetworkWorkerCommand : public Command {
  public:
   std::string_view Name() const override { return "network-worker"; }
-  std::string_view Purpose() const override { return "Run a network for bench, which starts this itself"; }
+  std::string_view Purpose() const override {
+    return "Run a network for bench or tools/bench-rivals, which start this themselves";
+  }
   std::string_view Examples() const override { return "tilesmith network-worker resnet50"; }
   bool Hidden() const override { return true; }
   void Declare(Args& args) override {
@@ -24,6 +28,9 @@ class NetworkWorkerCommand : public Command {
     args.Text("--plan", &plan_path_, "Plan to run the network with", "PLAN");
     args.Text("--onnxruntime", &library_, "Run it with ONNX Runtime's library instead", "FILE");
     args.Flag("--plain", &plain_, "ONNX Runtime without its graph optimizations");
+    args.Flag("--onednn", &onednn_, "Run it with oneDNN's primitives instead");
+    args.Flag("--bf16", &bf16_, "With floats of oneDNN's in bf16");
+    args.Texts("--input", &inputs_, "Inputs for ours and oneDNN, instead of random ones", "FILE.npz");
     args.Text("--onnx", &onnx_path_, "The network as a file, for ONNX Runtime", "FILE");
     args.Text("--outputs", &outputs_path_, "FILE.npz for what the first run gives", "FILE");
     DeclareMachineOptions(args, &machine_options_);
@@ -34,13 +41,14 @@ class NetworkWorkerCommand : public Command {
     const DevicePtr machine = OpenMachine(machine_options_);
     TakeQuantization(plan_path_, &model_);
     Graph graph = LoadModel(model_);
+    if (onednn_) return RunOneDnn(machine, graph);
     return library_.empty() ? RunOurs(machine, std::move(graph)) : RunOnnxRuntime(machine, std::move(graph));
   }
 
  private:
   int RunOurs(const DevicePtr& machine, Graph graph) {
     const Plan plan = LoadPlan(plan_path_, graph, machine);
-    std::vector<Tensor> inputs = RandomInputs(graph, kNetworkSeed);
+    std::vector<Tensor> inputs = InputsOf(graph, ReadInputs(inputs_), kNetworkSeed);
     const bool has_tail = graph.tail() != nullptr;
     NetworkRun network(std::move(graph), plan, machine, std::move(inputs));
     if (!outputs_path_.empty()) {
@@ -52,6 +60,25 @@ class NetworkWorkerCommand : public Command {
       if (has_tail) network.Outputs();  // ONNX Runtime computes it in every run
     };
     return ServeNetwork({"tilesmith " TILESMITH_VERSION, run}, STDIN_FILENO, STDOUT_FILENO);
+  }
+
+  int RunOneDnn(const DevicePtr& machine, const Graph& graph) {
+    std::string refusal;
+    const auto chain = OneDnnNetwork::Create(
+        graph, [](const ConvWorkload&) { return OneDnnAlgorithm::kAuto; }, machine->target(), {}, &refusal,
+        bf16_ ? DataType::kBf16 : DataType::kF32);
+    if (chain == nullptr) throw Error(ErrorCode::kUsage, "oneDNN does not take it: " + refusal);
+    const std::vector<Tensor> inputs = InputsOf(graph, ReadInputs(inputs_), kNetworkSeed);
+    for (size_t i = 0; i < inputs.size(); ++i) chain->SetInput(static_cast<int>(i), inputs[i]);
+    if (!outputs_path_.empty()) {
+      chain->Run();
+      std::vector<NamedTensor> outputs;
+      for (const Graph::NodeId id : graph.outputs())
+        outputs.emplace_back(graph.node(id).name, chain->GetOutput(static_cast<int>(outputs.size())));
+      WriteNpz(outputs_path_, outputs);
+    }
+    return ServeNetwork({fmt::format("oneDNN {}", OneDnnVersion()), [&] { chain->Run(); }}, STDIN_FILENO,
+                        STDOUT_FILENO);
   }
 
   int RunOnnxRuntime(const DevicePtr& machine, Graph graph) {
@@ -67,7 +94,8 @@ class NetworkWorkerCommand : public Command {
 
   ModelOptions model_;
   MachineOptions machine_options_;
-  bool plain_ = false;
+  bool plain_ = false, onednn_ = false, bf16_ = false;
+  std::vector<std::string> inputs_;
   std::string plan_path_, library_, onnx_path_, outputs_path_;
 };
 

@@ -2,8 +2,9 @@
 
 usage: rival_worker.py LIBRARY MODEL.onnx INPUTS.npz THREADS PRECISION [PLAN] [PACKAGE-FOLDER]
 
-Prints one JSON line when it is ready, {"version": ..., "outputs": FILE.npz}, and one for each line "run SECONDS" on its
-input: the seconds of its runs. Ends with its input."""
+Prints one JSON line when it is ready, {"version": ..., "outputs": FILE.npz}, and one for each line on its input: for
+"run SECONDS" the seconds of its runs, for "distance", which tilesmith knows, what a barrier between the threads takes now.
+Ends with its input."""
 
 import json
 import os
@@ -93,7 +94,7 @@ def run_by_mnn(model, inputs, threads):
     return MNN.version(), run
 
 
-LIBRARIES = {"tilesmith": run_by_tilesmith, "onnxruntime": run_by_onnxruntime, "openvino": run_by_openvino,
+LIBRARIES = {"tilesmith": run_by_tilesmith, "alone": run_by_tilesmith, "onnxruntime": run_by_onnxruntime, "openvino": run_by_openvino,
              "ncnn": run_by_ncnn, "mnn": run_by_mnn}
 
 
@@ -111,6 +112,9 @@ def main():
         numpy.savez(file, **{name: numpy.array(value) for name, value in outputs.items()})
     print(json.dumps({"version": version, "outputs": file.name}), file=answers, flush=True)
     for line in sys.stdin:
+        if line.startswith("distance"):
+            print(json.dumps(sys.modules["tilesmith"].core_distance(int(threads))), file=answers, flush=True)
+            continue
         end = time.perf_counter() + float(line.split()[1])
         seconds = []
         while not seconds or time.perf_counter() < end:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Un
 
 from ._tilesmith import Model as _Model
 from ._tilesmith import Session as _Session
-from ._tilesmith import StepTime, TensorInfo, __version__, cores_of_numa_node
+from ._tilesmith import StepTime, TensorInfo, __version__, core_distance, cores_of_numa_node
 from ._tilesmith import graph_tune as _graph_tune
 from ._tilesmith import optimize as _optimize
 from ._tilesmith import quantize as _quantize
@@ -42,6 +42,7 @@ __all__ = [
     "Session",
     "StepTime",
     "TensorInfo",
+    "core_distance",
     "cores_of_numa_node",
     "find_program",
     "graph_tune",

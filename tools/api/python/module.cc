@@ -334,6 +334,7 @@ PYBIND11_MODULE(_tilesmith, module) {
       .def("profile", &PythonSession::Profile)
       .def_property_readonly("activation_bytes", &PythonSession::ActivationBytes);
   module.def("cores_of_numa_node", &tilesmith::CoresOfNumaNode);
+  module.def("core_distance", &tilesmith::CoreDistance);
   module.def("tune", &Tune);
   module.def("optimize", &Optimize);
   module.def("graph_tune", &GraphTune);

@@ -1,4 +1,4 @@
-#include "tools/api/numa.h"
+#include "tools/api/cores.h"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -12,6 +12,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "layouts/base/thread_team.h"
+#include "layouts/measure/core_placement.h"
 #include "tools/api/tilesmith.h"
 
 namespace tilesmith {
@@ -54,6 +55,11 @@ std::vector<int> CoresOfNumaNode(int node) {
   std::ranges::copy_if(ProcessCores(), std::back_inserter(cores),
                        [&](int core) { return std::ranges::find(of_node, core) != of_node.end(); });
   return cores;
+}
+
+double CoreDistance(int threads) {
+  if (threads < 1) throw Error(ErrorCode::kUsage, fmt::format("threads must be at least 1, got {}", threads));
+  return SeePlacement(threads).barrier_seconds;
 }
 
 }  // namespace tilesmith
