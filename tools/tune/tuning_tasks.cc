@@ -10,7 +10,6 @@
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
@@ -37,16 +36,14 @@ TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
   Targets& targets = request_.targets;
   if (is_network()) LeaveOutWhatRunsAsOps(targets.tasks);
   CheckSupported(targets.tasks);
-  records_ = OpenLog();
+  records_ = KnownRecords(request_.log_path, request_.existing_log, machine_->target());
   for (const Record& record : records_) history_->Add(record);
   for (const std::string& path : request_.history_paths) {
     for (const Record& record : LoadRecords(path)) history_->Add(record);
   }
   if (!request_.cost_model_path.empty()) history_->Start(LoadCostModel(request_.cost_model_path));
   OpenDatabase();
-  // Emptied when nothing can be refused any more.
-  if (request_.existing_log == ExistingLog::kOverwrite) WriteTextFile(request_.log_path, "");
-  log_.emplace(request_.log_path);
+  log_.emplace(request_.log_path, request_.existing_log == ExistingLog::kOverwrite);
   network_is_cold_ = ColdWeights(request_.conditions, targets.tasks, is_network(), machine_->target());
   if (is_network() && request_.fusion) {
     std::ranges::move(FusedTasksOf(targets.graphs, machine_->target()), std::back_inserter(targets.tasks));
@@ -58,23 +55,6 @@ TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
         {.task = task, .cold_weights = IsCold(task), .baseline = {}, .result = {}, .quantized = true});
   }
   MeasureBaselines();
-}
-
-std::vector<Record> TuningTasks::OpenLog() const {
-  const std::string& path = request_.log_path;
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    throw Error(ErrorCode::kUsage, fmt::format("{} is a directory, not a log", path));
-  const auto bytes = std::filesystem::file_size(path, error);
-  if (error || bytes == 0) return {};
-  if (request_.existing_log == ExistingLog::kRefuse) {
-    throw Error(
-        ErrorCode::kUsage,
-        fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh", path));
-  }
-  RequireFormat(path, OutputFormat::kLog);
-  if (request_.existing_log == ExistingLog::kOverwrite) return {};
-  return LoadUsableRecords(path, machine_->target());
 }
 
 bool TuningTasks::IsCold(const ConvTask& task) const {
@@ -258,14 +238,20 @@ void TuningTasks::TakeFromDatabase(TuneRow& row, NetworkTask& task) {
   for (const Record& record : known.records) {
     history_->Add(record);
     if (!logged.insert(RecordKey(record).ToString()).second) continue;
-    log_->Append(record);
+    unlogged_.push_back(record);
     request.resume.push_back(record);
     records_.push_back(record);
   }
 }
 
+void TuningTasks::LogKnown() {
+  for (const Record& record : unlogged_) log_->Append(record);
+  unlogged_.clear();
+}
+
 void TuningTasks::Log(const Record& record) {
   const int lost = log_->times_lost();
+  LogKnown();
   log_->Append(record);
   if (log_->times_lost() == lost) return;
   sinks_.Warn(fmt::format("{} was removed or replaced; goes on in a new file", log_->path()));
@@ -273,7 +259,9 @@ void TuningTasks::Log(const Record& record) {
 
 void TuningTasks::Finish(NetworkResult result) {
   for (size_t i = 0; i < rows_.size(); ++i) rows_[i].result = std::move(result.tasks[i]);
-  if (database_ && !IsStopped(sinks_.stop)) Remember();
+  if (IsStopped(sinks_.stop)) return;
+  LogKnown();
+  if (database_) Remember();
 }
 
 void TuningTasks::Remember() {
