@@ -110,15 +110,19 @@ void TuningTasks::MeasureBaselines() {
   std::error_code hidden;
   if (std::filesystem::is_regular_file(request_.log_path, hidden))
     cache.emplace(BaselineCache::PathFor(request_.log_path), machine_);
-  std::vector<TuneRow*> missing;
+  std::vector<TuneRow*> missing, disturbed;
   for (TuneRow& row : rows_) {
     if (row.factors != DataType::kF32) continue;
-    const auto* known = cache ? cache->Find(row.task.workload, row.cold_weights) : nullptr;
-    if (known != nullptr)
-      row.baseline = *known;
-    else
+    const KnownBaseline* known = cache ? cache->Find(row.task.workload, row.cold_weights) : nullptr;
+    if (known == nullptr) {
       missing.push_back(&row);
+      continue;
+    }
+    row.baseline = known->side;
+    row.baseline_disturbed_share = known->disturbed_share;
+    if (known->disturbed_share > 0) disturbed.push_back(&row);
   }
+  missing.insert(missing.end(), disturbed.begin(), disturbed.end());
   const double began = NowSeconds(), end = request_.begin + kShare * request_.time_budget;
   for (size_t done = 0; done < missing.size() && !IsStopped(sinks_.stop) && NowSeconds() < end; ++done) {
     const double each = done > 0 ? (NowSeconds() - began) / static_cast<double>(done) : kBaselineSeconds;
@@ -129,20 +133,27 @@ void TuningTasks::MeasureBaselines() {
   }
 }
 
-// A time that was taken while others used the machine is not kept.
+// A time that was taken while others used the machine is kept until there is another: one without them or,
+// since they only add to it, a shorter one.
 void TuningTasks::MeasureBaseline(TuneRow& row, std::optional<BaselineCache>& cache) {
   const DuelOptions duel{.seconds = kBaselineSeconds,
                          .cold = row.cold_weights,
                          .threads = machine_->threads(),
                          .stop = sinks_.stop};
   watch_.Skip();
+  std::optional<OneDnnSide> fastest;
   const bool timed = UnlessInterrupted([&] {
     for (const OneDnnSide& side : TimeOneDnn(row.task.workload, duel)) {
-      if (!row.baseline || side.seconds < row.baseline->seconds) row.baseline = side;
+      if (!fastest || side.seconds < fastest->seconds) fastest = side;
     }
   });
-  const bool disturbed = watch_.EndInterval().share() > 0;
-  if (timed && cache && !disturbed) cache->Add(row.task.workload, row.cold_weights, row.baseline);
+  const Disturbance meanwhile = watch_.EndInterval();
+  const double share = fastest ? meanwhile.share() : 0;
+  const bool known_is_shorter = row.baseline && fastest && row.baseline->seconds <= fastest->seconds;
+  if (!timed || (share > 0 && known_is_shorter)) return;
+  row.baseline = std::move(fastest);
+  row.baseline_disturbed_share = share;
+  if (cache) cache->Add(row.task.workload, row.cold_weights, {row.baseline, share});
 }
 
 void TuningTasks::OpenDatabase() {
