@@ -74,7 +74,8 @@ class MeasureSpaceCommand : public Command {
     const MeasuredSpace measured = Measure(std::move(request), *measurer);
     progress_.Clear();
     ReplaceFile(path_, [&] { WriteMeasuredSpace(measured, path_); });
-    if (keeps_trials()) std::filesystem::remove(LogPathBeside(path_));
+    std::error_code stays;
+    if (keeps_trials()) std::filesystem::remove(LogPathBeside(path_), stays);
     Print(measured);
     return 0;
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <sstream>
 
 #include "layouts/base/error.h"
@@ -87,20 +88,20 @@ class ExhaustiveRun {
 
   // Those that have not had so many trials yet get one.
   void Measure(const std::vector<uint64_t>& configs, int trials) {
-    std::vector<TrialRequest> requests;
-    for (const uint64_t index : configs)
-      if (TrialsOf(index) < trials) requests.push_back({measured_.template_name, space_.At(index)});
+    std::vector<uint64_t> asked;
+    std::ranges::copy_if(configs, std::back_inserter(asked),
+                         [&](uint64_t index) { return TrialsOf(index) < trials; });
     bool stopped = false;
     const auto next = [&, i = size_t{0}]() mutable -> std::optional<TrialRequest> {
-      if (i == requests.size()) return std::nullopt;
+      if (i == asked.size()) return std::nullopt;
       stopped = stopped || (sinks_.should_stop && sinks_.should_stop());
-      return stopped ? std::nullopt : std::optional(requests[i++]);
+      if (stopped) return std::nullopt;
+      return TrialRequest{measured_.template_name, space_.At(asked[i++])};
     };
     RunTrials(measurer_, next, [&](size_t i, TrialResult again) {
-      const Config& config = requests[i].config;
       if (sinks_.on_record)
-        sinks_.on_record(TrialRecord(request_.session, *request_.conv_template, config, again));
-      Enter(*space_.IndexOf(config), std::move(again));
+        sinks_.on_record(TrialRecord(request_.session, *request_.conv_template, space_.At(asked[i]), again));
+      Enter(asked[i], std::move(again));
       if (sinks_.on_progress) sinks_.on_progress(++done_, expected_);
     });
     if (stopped) throw Error(ErrorCode::kInterrupted, "interrupted before every config was measured");
