@@ -11,8 +11,8 @@
 #include "tuner/cost_model/training_history.h"
 #include "tuner/measure/estimator.h"
 #include "tuner/measure/run_trials.h"
+#include "tuner/measure/trial_record.h"
 #include "tuner/records/record_key.h"
-#include "tuner/records/utc_time.h"
 #include "tuner/retiming.h"
 
 namespace tilesmith {
@@ -169,23 +169,8 @@ void TaskTuner::Log(const Record& record) {
 
 Record TaskTuner::ToRecord(const ConvTemplate& conv_template, const Config& config,
                            const TrialResult& trial) const {
-  Record record;
-  record.target = trial.target;
-  record.workload = request_.workload;
-  record.template_name = conv_template.Name();
-  record.config = config;
-  record.layouts = conv_template.Layouts(request_.workload, config);
-  record.conditions = request_.conditions;
-  record.status = trial.status;
-  record.detail = trial.detail;
-  record.sample_seconds = trial.sample_seconds;
-  record.seconds = trial.seconds;
-  record.error = trial.error;
-  record.statistic = kEstimatorName;
-  record.early_stopped = trial.early_stopped;
+  Record record = TrialRecord(Session(), conv_template, config, trial);
   record.tuner = request_.options.searcher;
-  record.seed = request_.options.seed;
-  record.time = UtcNow();
   return record;
 }
 

@@ -1,10 +1,45 @@
 #include "templates/base/fma_peak.h"
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+namespace tilesmith {
+namespace {
+
+// The shortest of a burst of runs.
+double ShortestOf(int runs, const std::function<double(int)>& seconds_of_run, int threads) {
+  constexpr double kMaxSeconds = 0.02;
+  double shortest = std::numeric_limits<double>::infinity(), all = 0;
+  for (int i = 0; i < runs && all < kMaxSeconds; ++i) {
+    const double seconds = seconds_of_run(threads);
+    shortest = std::min(shortest, seconds);
+    all += seconds;
+  }
+  return shortest;
+}
+
+}  // namespace
+
+double UndisturbedSeconds(const std::function<double(int)>& seconds_of_run, int threads) {
+  constexpr int kBursts = 5, kMostBursts = 25, kRuns = 80, kRunsAlone = 10;
+  constexpr double kPlausible = 3;  // times as long as one alone: two threads of a core take twice as long
+  constexpr std::chrono::milliseconds kPause{10};
+  double together = std::numeric_limits<double>::infinity(), alone = together;
+  for (int burst = 0; burst < kBursts || (burst < kMostBursts && together > kPlausible * alone); ++burst) {
+    if (burst > 0) std::this_thread::sleep_for(kPause);
+    together = std::min(together, ShortestOf(kRuns, seconds_of_run, threads));
+    alone = std::min(alone, threads == 1 ? together : ShortestOf(kRunsAlone, seconds_of_run, 1));
+  }
+  return together;
+}
+
+}  // namespace tilesmith
+
 #ifdef TILESMITH_X86
 
 #include <xbyak/xbyak.h>
-
-#include <algorithm>
 
 #include "layouts/base/thread_team.h"
 #include "layouts/measure/clock.h"
@@ -81,15 +116,11 @@ class TileLoop : public Xbyak::CodeGenerator {
 // Of the loop, whose iteration does so many operations.
 double BestRate(void (*loop)(int64_t), double operations, int threads) {
   constexpr int64_t kIterations = 5000;
-  constexpr int kRuns = 400;
-  constexpr double kMaxSeconds = 0.1;
-  double best_seconds = 1e30, all_seconds = 0;
-  for (int i = 0; i < kRuns && all_seconds < kMaxSeconds; ++i) {
-    const double seconds = SecondsOf([&] { RunOnTeam(threads, [&](int) { loop(kIterations); }); });
-    best_seconds = std::min(best_seconds, seconds);
-    all_seconds += seconds;
-  }
-  return operations * static_cast<double>(kIterations) * threads / best_seconds;
+  const auto seconds_of_run = [&](int count) {
+    return SecondsOf([&] { RunOnTeam(count, [&](int) { loop(kIterations); }); });
+  };
+  return operations * static_cast<double>(kIterations) * threads /
+         UndisturbedSeconds(seconds_of_run, threads);
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ TEST_F(GraphTuneTest, LearnsFromRunsAndRunsTheBaselines) {
   EXPECT_GE(executed, 1);
   EXPECT_EQ(json["baselines"][3]["note"], "no candidate in NCHW32c");
   EXPECT_EQ(json["baselines"][6]["baseline"], "the plan");
-  EXPECT_EQ(json["baselines"][6]["measured_seconds"], json["measured_seconds"]);
+  EXPECT_GT(json["baselines"][6]["measured_seconds"], 0) << "in turns with the others";
 
   // The run, divided up.
   double seconds = 0;

@@ -110,18 +110,41 @@ TEST(InterruptTest, BenchStopsWithinAConvolution) {
   EXPECT_LT(result.cpu_seconds, kMaxCpuSeconds);
 }
 
-TEST(InterruptTest, OfASpaceNothingIsKept) {
+TEST(InterruptTest, TrialsOfASpaceAreKeptAndGoneOnWith) {
   const TemporaryDirectory directory;
-  const std::string space = directory.File("conv.space");
-  BackgroundProgram measuring({TILESMITH_BINARY, "measure-space", "ic64ih56oc64oh56kh3ph1", "--keep",
-                               "ic_block=16 oc_block=16", "-o", space},
-                              {.seconds = kSeconds});
-  ASSERT_TRUE(WaitUntilItCatches(measuring, SIGTERM));
+  const std::string space = directory.File("conv.space"), log = space + ".log.jsonl";
+  const auto measure = [&](const std::string& keep, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {TILESMITH_BINARY,
+                                      "measure-space",
+                                      kSmallConv,
+                                      "--template",
+                                      "portable",
+                                      "--keep",
+                                      keep,
+                                      "-o",
+                                      space,
+                                      "--threads",
+                                      "1",
+                                      "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const std::string few = "rows=1,2 ow_tile=1,2";
+  BackgroundProgram measuring(measure("", {}), {.seconds = kSeconds});
+  ASSERT_TRUE(WaitUntil(measuring, [&] { return Exists(log) && Lines(ReadFile(log)) > 3; }));
   measuring.Signal(SIGTERM);
   const ProgramResult result = measuring.Wait();
   EXPECT_EQ(result.exit_code, kInterrupted) << result.err;
-  EXPECT_THAT(result.err, testing::HasSubstr("interrupted, and nothing is kept"));
+  EXPECT_THAT(result.err, testing::HasSubstr("interrupted; what was measured is in " + log));
   EXPECT_FALSE(Exists(space));
+  const std::string kept = ReadFile(log);
+  EXPECT_THAT(RunProgram(measure("", {})).err, testing::HasSubstr("exists: give --resume"));
+  EXPECT_THAT(RunProgram(measure(few, {"--resume", "--cold"})).err, testing::HasSubstr("cold or warm"));
+  EXPECT_EQ(ReadFile(log), kept);
+
+  ASSERT_EQ(RunProgram(measure(few, {"--overwrite"})).exit_code, 0);
+  EXPECT_TRUE(Exists(space));
+  EXPECT_FALSE(Exists(log)) << "it was for the time until the file is whole";
 }
 
 TEST(InterruptTest, GraphTuningStopsWithinTheNetwork) {

@@ -155,7 +155,11 @@ TEST(OptimizeTest, ALogIsEmptiedLast) {
     nothing.insert(nothing.end(), {"--forbid", std::string(conv_template->Name())});
   ExpectRefusal(nothing, 4, "--forbid leaves no template that computes");
   ExpectRefusal({"tune", workload, "-o", log, "--overwrite", "--db", directory.path()}, 2, "is a directory");
+  ExpectRefusal(OnSmallNetwork("optimize", {"-o", directory.File("plan.jsonl"), "--log", log, "--overwrite",
+                                            "--max-weights", "1", "--for", "1s", "--no-db"}),
+                4, "allowed are 1.0 (--max-weights)");
   EXPECT_EQ(ReadFile(log), before);
+  EXPECT_FALSE(std::filesystem::exists(directory.File("plan.jsonl")));
 }
 
 TEST(OptimizeTest, RefusesWhatMakesNoSense) {

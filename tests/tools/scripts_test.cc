@@ -166,6 +166,11 @@ TEST(ScriptsTest, SoakFindsOutputsAndMemoryAsTheyWere) {
                 .exit_code,
             0);
   setenv("TILESMITH_BINARY", TILESMITH_BINARY, 1);
+  const std::string text = directory.File("text.onnx");
+  WriteFile(text, "# Notes\n");
+  const ProgramResult refused = RunProgram({Script("tools/soak"), "--for", "2s", "--threads", "1", text});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_EQ(refused.err, "soak: " + text + ": a text file, not an ONNX model\n");
   const ProgramResult result = RunProgram({Script("tools/soak"), "--for", "2s", "--workers", "2", "--threads",
                                            "1", "--busy", "1", "--seed", "7", "--csv", out, model});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 
 #include "layouts/base/error.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/streams.h"
 #include "tuner/records/log.h"
 #include "tuner/records/still_builds.h"
@@ -62,12 +64,30 @@ std::vector<Record> LoadUsableRecords(const std::string& path, const Target& cpu
   return records;
 }
 
+std::vector<Record> KnownRecords(const std::string& path, ExistingLog existing, const Target& cpu) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    throw Error(ErrorCode::kUsage, fmt::format("{} is a directory, not a log", path));
+  const auto bytes = std::filesystem::file_size(path, error);
+  if (error || bytes == 0) return {};
+  if (existing == ExistingLog::kRefuse) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh", path));
+  }
+  RequireFormat(path, OutputFormat::kLog);
+  if (existing == ExistingLog::kOverwrite) return {};
+  return LoadUsableRecords(path, cpu);
+}
+
 void BelieveForeignRecords(std::vector<Record>& records, const DevicePtr& machine) {
   for (Record& record : records) {
     record.target = machine->target();
     record.conditions.threads = machine->threads();
   }
 }
+
+std::string LogPathBeside(const std::string& path) { return path + ".log.jsonl"; }
 
 std::string CostsPathFor(const std::string& log_path) {
   static constexpr std::string_view kSuffix = ".jsonl";

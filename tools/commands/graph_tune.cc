@@ -128,9 +128,7 @@ class GraphTuneCommand : public Command {
     AddFacts(report, tuned);
     if (!tuned.refined.rounds.empty()) report.AddTable(RoundsTable(tuned.refined));
     if (!tuned.refined.check.steps.empty()) AddDifferences(report, tuned);
-    if (!tuned.baseline_runs.empty()) {
-      report.AddTable(BaselineTable(tuned.baseline_runs, tuned.refined.plan, tuned.refined.check.seconds));
-    }
+    if (!tuned.baselines.runs.empty()) report.AddTable(BaselineTable(tuned.baselines, tuned.refined.plan));
     if (!tuned.types.empty()) report.AddTable(TypesTable(tuned.types, model.calibration.paths.empty()));
     AddDetails(report.details(), tuned);
     if (!check_) {

@@ -1,6 +1,11 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <optional>
+#include <utility>
+
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/farm.h"
@@ -8,9 +13,11 @@
 #include "tools/cli/machine.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
+#include "tuner/records/log.h"
 #include "tuner/simulation/exhaustive.h"
 
 namespace tilesmith {
@@ -24,7 +31,8 @@ class MeasureSpaceCommand : public Command {
   }
   std::string_view Examples() const override {
     return "tilesmith measure-space ic64ih56oc64oh56kh3ph1 --template direct -o direct_64.space \\\n"
-           "  --keep \"ic_block=16 oc_block=16 ic_pass=0 ic_unroll=4,8 prefetch=0\"";
+           "  --keep \"ic_block=16 oc_block=16 ic_pass=0 ic_unroll=4,8 prefetch=0\"\n"
+           "tilesmith measure-space ic64ih56oc64oh56kh3ph1 -o direct_64.space --resume";
   }
 
   void Declare(Args& args) override {
@@ -34,6 +42,8 @@ class MeasureSpaceCommand : public Command {
     args.Text("-o,--output", &path_, "File to write", "FILE");
     args.Flag("--cold", &cold_, "Weights come from memory");
     args.NonNegative("--seed", &seed_, "Of the order and of the data (default 1)");
+    args.Flag("--resume", &resume_, "Go on with what an interrupted run has measured");
+    args.Flag("--overwrite", &overwrite_, "Start afresh where a run was interrupted");
     DeclareMachineOptions(args, &machine_options_);
     DeclareFarm(args, &farm_);
     args.Flag("--json", &json_, "Print JSON");
@@ -41,6 +51,7 @@ class MeasureSpaceCommand : public Command {
 
   int Run() override {
     if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
+    if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     RequireReplaceable(path_, OutputFormat::kMeasuredSpace);
     const WorkSinks sinks = SinksOf(progress_);
     const auto [machine, measurer] = OpenMeasuring(farm_, machine_options_, sinks);
@@ -60,9 +71,11 @@ class MeasureSpaceCommand : public Command {
     request.knobs = Restrict(whole, ParseRestrictions(keep_));
     CheckSize(request.knobs);
     CatchInterrupts();
-    const MeasuredSpace measured = MeasureExhaustively(request, *measurer, Sinks());
+    const MeasuredSpace measured = Measure(std::move(request), *measurer);
     progress_.Clear();
     ReplaceFile(path_, [&] { WriteMeasuredSpace(measured, path_); });
+    std::error_code stays;
+    if (keeps_trials()) std::filesystem::remove(LogPathBeside(path_), stays);
     Print(measured);
     return 0;
   }
@@ -70,12 +83,43 @@ class MeasureSpaceCommand : public Command {
  private:
   static constexpr size_t kEnough = 20;  // configs, to estimate the time left
 
+  bool keeps_trials() const {
+    std::error_code hidden;
+    return !FileExists(path_) || std::filesystem::is_regular_file(path_, hidden);
+  }
+
   static void CheckSize(const std::vector<Knob>& knobs) {
     const uint64_t size = ConfigSpace(knobs, nullptr).size();
     if (size <= kMaxSpaceCombinations) return;
     throw Error(ErrorCode::kUsage, fmt::format("{} combinations are too many (at most {}): give --keep, see "
                                                "`tilesmith space` for the knobs",
                                                size, kMaxSpaceCombinations));
+  }
+
+  // Trials are kept in a log beside the file until that is whole; beside a device or a pipe there is none.
+  MeasuredSpace Measure(ExhaustiveRequest request, Measurer& measurer) {
+    if (!keeps_trials()) return MeasureExhaustively(request, measurer, Sinks());
+    const std::string log_path = LogPathBeside(path_);
+    const ExistingLog existing = resume_      ? ExistingLog::kResume
+                                 : overwrite_ ? ExistingLog::kOverwrite
+                                              : ExistingLog::kRefuse;
+    request.known = KnownRecords(log_path, existing, request.session.cpu);
+    for (const Record& record : request.known) {
+      const std::string why = WhyForeign(request, record);
+      if (why.empty()) continue;
+      throw Error(
+          ErrorCode::kUsage,
+          fmt::format("{} has trials {}: ask for the same again, or give --overwrite", log_path, why));
+    }
+    LogWriter log(log_path, overwrite_);
+    ExhaustiveSinks sinks = Sinks();
+    sinks.on_record = [&](const Record& record) { log.Append(record); };
+    std::optional<MeasuredSpace> measured;
+    if (!UnlessInterrupted([&] { measured = MeasureExhaustively(request, measurer, sinks); })) {
+      throw Error(ErrorCode::kInterrupted,
+                  fmt::format("interrupted; what was measured is in {}, --resume goes on", log_path));
+    }
+    return *std::move(measured);
   }
 
   // The time before the first config, in which all are made ready, tells nothing of the others.
@@ -110,7 +154,7 @@ class MeasureSpaceCommand : public Command {
   MachineOptions machine_options_;
   FarmOptions farm_;
   int64_t seed_ = 1;
-  bool cold_ = false, json_ = false;
+  bool cold_ = false, json_ = false, resume_ = false, overwrite_ = false;
   ProgressLine progress_;
 };
 

@@ -9,23 +9,24 @@ Cell GainCell(double ratio) { return {ratio - 1, fmt::format("{:+.1f}%", (ratio 
 
 }  // namespace
 
-std::vector<BaselineRun> RunBaselines(const PlanRuns& where, const Plan& plan,
-                                      const std::vector<PlannedBaseline>& baselines, double seconds) {
+BaselineRuns RunBaselines(const PlanRuns& where, const Plan& plan,
+                          const std::vector<PlannedBaseline>& baselines, double seconds) {
   std::vector<const Plan*> plans = {&plan};
   for (const PlannedBaseline& baseline : baselines)
     if (baseline.plan) plans.push_back(&*baseline.plan);
   DuelRounds rounds;
   if (plans.size() > 1) rounds = ComparePlans(where, plans, seconds, plan.placement).rounds;
-  std::vector<BaselineRun> runs;
+  BaselineRuns beside;
+  if (plans.size() > 1) beside.plan_seconds = DuelSeconds(rounds, 0);
   size_t contestant = 0;
   for (const PlannedBaseline& baseline : baselines) {
-    runs.push_back({baseline, 0, {}});
+    BaselineRun& run = beside.runs.emplace_back(baseline);
     if (!baseline.plan) continue;
     ++contestant;
-    runs.back().seconds = DuelSeconds(rounds, contestant);
-    runs.back().ratio = RatioOf(rounds, 0, contestant);
+    run.seconds = DuelSeconds(rounds, contestant);
+    run.ratio = RatioOf(rounds, 0, contestant);
   }
-  return runs;
+  return beside;
 }
 
 std::optional<Plan> FasterThanThePlan(const std::vector<BaselineRun>& runs) {
@@ -37,8 +38,10 @@ std::optional<Plan> FasterThanThePlan(const std::vector<BaselineRun>& runs) {
   return fastest ? fastest->baseline.plan : std::nullopt;
 }
 
-Table BaselineTable(const std::vector<BaselineRun>& runs, const Plan& plan, double plan_seconds) {
-  Table table("baselines", "baselines, executed in turns with the plan (95% interval of its gain)",
+Table BaselineTable(const BaselineRuns& baselines, const Plan& plan) {
+  Table table("baselines",
+              "baselines, executed in turns with the plan: all times are of these turns, the plan's above of "
+              "others (95% interval of its gain)",
               {{"baseline", "baseline"},
                {"predicted_seconds", "predicted ms"},
                {"measured_seconds", "measured ms"},
@@ -46,7 +49,7 @@ Table BaselineTable(const std::vector<BaselineRun>& runs, const Plan& plan, doub
                {"gain_low", "from"},
                {"gain_high", "to"},
                {"note", "note", 0}});
-  for (const BaselineRun& run : runs) {
+  for (const BaselineRun& run : baselines.runs) {
     const Cell name = TextCell(run.baseline.name), note = TextCell(run.baseline.note);
     if (run.baseline.plan) {
       table.AddRow({name, KnownMillisecondsCell(KnownPrediction(*run.baseline.plan)),
@@ -57,7 +60,7 @@ Table BaselineTable(const std::vector<BaselineRun>& runs, const Plan& plan, doub
     }
   }
   table.AddRow({TextCell("the plan"), KnownMillisecondsCell(KnownPrediction(plan)),
-                KnownMillisecondsCell(plan_seconds), NoCell(), NoCell(), NoCell(), TextCell("")});
+                KnownMillisecondsCell(baselines.plan_seconds), NoCell(), NoCell(), NoCell(), TextCell("")});
   return table;
 }
 

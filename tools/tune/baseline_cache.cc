@@ -36,16 +36,18 @@ void BaselineCache::Read() {
   for (std::string line; std::getline(file, line);) {
     try {
       const nlohmann::json json = ParseJson(line);
-      std::optional<OneDnnSide> side;
+      KnownBaseline baseline;
       if (JsonGet<bool>(json, "can")) {
-        side.emplace();
-        side->algorithm = ParseAlgorithm(JsonGet<std::string>(json, "algorithm"));
-        side->implementation = JsonGet<std::string>(json, "implementation");
-        side->layouts = JsonGet<std::string>(json, "layouts");
-        side->seconds = JsonGet<double>(json, "seconds");
-        if (!(side->seconds > 0)) continue;
+        OneDnnSide& side = baseline.side.emplace();
+        side.algorithm = ParseAlgorithm(JsonGet<std::string>(json, "algorithm"));
+        side.implementation = JsonGet<std::string>(json, "implementation");
+        side.layouts = JsonGet<std::string>(json, "layouts");
+        side.seconds = JsonGet<double>(json, "seconds");
+        if (!(side.seconds > 0)) continue;
       }
-      sides_.insert_or_assign(JsonGet<std::string>(json, "key"), std::move(side));
+      if (json.contains("disturbed_share"))  // not in older files, which hold none that was
+        baseline.disturbed_share = JsonGet<double>(json, "disturbed_share");
+      baselines_.insert_or_assign(JsonGet<std::string>(json, "key"), std::move(baseline));
     } catch (const Error&) {
       continue;
     }
@@ -56,15 +58,16 @@ std::string BaselineCache::KeyOf(const ConvWorkload& workload, bool cold_weights
   return fmt::format("{}; {}; {}", WorkloadToString(workload), cold_weights ? "cold" : "warm", machine_);
 }
 
-const std::optional<OneDnnSide>* BaselineCache::Find(const ConvWorkload& workload, bool cold_weights) const {
-  const auto found = sides_.find(KeyOf(workload, cold_weights));
-  return found == sides_.end() ? nullptr : &found->second;
+const KnownBaseline* BaselineCache::Find(const ConvWorkload& workload, bool cold_weights) const {
+  const auto found = baselines_.find(KeyOf(workload, cold_weights));
+  return found == baselines_.end() ? nullptr : &found->second;
 }
 
-void BaselineCache::Add(const ConvWorkload& workload, bool cold_weights,
-                        const std::optional<OneDnnSide>& side) {
+void BaselineCache::Add(const ConvWorkload& workload, bool cold_weights, const KnownBaseline& baseline) {
   const std::string key = KeyOf(workload, cold_weights);
-  nlohmann::json json = {{"key", key}, {"can", side.has_value()}};
+  const std::optional<OneDnnSide>& side = baseline.side;
+  nlohmann::json json = {
+      {"key", key}, {"can", side.has_value()}, {"disturbed_share", baseline.disturbed_share}};
   if (side) {
     json["algorithm"] = OneDnnAlgorithmName(side->algorithm);
     json["implementation"] = side->implementation;
@@ -72,7 +75,7 @@ void BaselineCache::Add(const ConvWorkload& workload, bool cold_weights,
     json["seconds"] = side->seconds;
   }
   std::ofstream(path_, std::ios::app) << JsonLine(json) << '\n';
-  sides_.insert_or_assign(key, side);
+  baselines_.insert_or_assign(key, baseline);
 }
 
 }  // namespace tilesmith

@@ -209,6 +209,7 @@ class GraphTuner {
       PlanRuns where = Where();
       where.limit = {sinks_.stop};  // no plan keeps to the limit before this one, whatever the time
       refined.check = MeasurePlans(where, {&refined.plan}, request_.seconds).front();
+      tuned_.baselines = {};  // they ran beside another plan
       tuned_.output_error = ErrorOf(refined.plan);
     }
     tuned_.predicted_output_error = std::sqrt(OfBytes() + options_.errors.Of(refined.plan));
@@ -273,8 +274,8 @@ class GraphTuner {
     }
     const double each = stages_.SecondsEach();
     BeginRuns("running the baselines", kPlanDuels * runs);
-    tuned_.baseline_runs = RunBaselines(Where(), refined.plan, baselines, each);
-    return FasterThanThePlan(tuned_.baseline_runs);
+    tuned_.baselines = RunBaselines(Where(), refined.plan, baselines, each);
+    return FasterThanThePlan(tuned_.baselines.runs);
   }
 
   const GraphTuneModelRequest& request_;

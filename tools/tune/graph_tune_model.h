@@ -68,8 +68,8 @@ struct GraphTunedModel {
   // Where other types than f32 were allowed, as far as there was time.
   std::vector<TypeRun> types = {};
   std::vector<StepDifference> steps;
-  std::vector<BaselineRun> baseline_runs;  // beside the plan; none when the time was over before
-  MachineWatch watch;                      // of the plans' turns
+  BaselineRuns baselines;  // beside the plan; none when the time was over before
+  MachineWatch watch;      // of the plans' turns
 };
 
 // Nothing else may run in the process meanwhile. The file holds the best plan so far from the first solution

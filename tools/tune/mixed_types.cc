@@ -337,7 +337,7 @@ class MixedTuner {
                        .solved = {}};
       tuned.predicted_output_error.reset();
       tuned.steps.clear();
-      tuned.baseline_runs.clear();
+      tuned.baselines = {};
     }
     if (runs[chosen].difference) tuned.output_error = runs[chosen].difference->error;
     if (HasLimit() && forms[chosen] == (mixed_ ? &*mixed_ : nullptr) && !tuned.predicted_output_error)

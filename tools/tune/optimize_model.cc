@@ -382,8 +382,6 @@ class MixedOptimizer {
 
 }  // namespace
 
-std::string LogPathBeside(const std::string& plan_path) { return plan_path + ".log.jsonl"; }
-
 std::string ProgressText(const OptimizeProgress& at) {
   std::string text = fmt::format("{} plan{} written", at.plans, at.plans == 1 ? "" : "s");
   if (at.best_seconds > 0)

@@ -42,9 +42,6 @@ struct OptimizeModelRequest {
   std::vector<std::string> worker = {"/proc/self/exe", "measure-worker"};
 };
 
-// "a.plan.jsonl" -> "a.plan.jsonl.log.jsonl".
-std::string LogPathBeside(const std::string& plan_path);
-
 struct OptimizeProgress {
   NetworkProgress tuning;  // elapsed and left are of everything
   std::string stage;       // what is done now

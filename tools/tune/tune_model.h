@@ -13,13 +13,12 @@
 #include "layouts/measure/clock.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/records.h"
 #include "tools/cli/targets.h"
 #include "tools/tune/tune_row.h"
 #include "tuner/precision.h"
 
 namespace tilesmith {
-
-enum class ExistingLog { kRefuse, kResume, kOverwrite };
 
 struct TuneModelRequest {
   Targets targets;

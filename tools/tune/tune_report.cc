@@ -27,7 +27,8 @@ std::vector<Cell> Cells(const TuneRow& row) {
           CountCell(failures),
           result.search_seconds > 0 ? RealCell(rate, 0) : NoCell(),
           TextCell(row.known ? "database" : ""),
-          DisturbedCell(row.disturbance.share())};
+          DisturbedCell(row.disturbance.share()),
+          DisturbedCell(row.baseline_disturbed_share)};
 }
 
 }  // namespace
@@ -50,7 +51,8 @@ void AddTuningTable(Report& report, std::span<const TuneRow> rows) {
                                    {"failures", "failed", 4},
                                    {"trials_per_second", "trials/s", 6},
                                    {"known", "known from", 5},
-                                   {"disturbed_share", "disturbed"}}});
+                                   {"disturbed_share", "disturbed"},
+                                   {"onednn_disturbed_share", "oneDNN disturbed", 4}}});
   for (const TuneRow& row : rows) table.AddRow(Cells(row));
 }
 

@@ -16,8 +16,9 @@ struct TuneRow {
   ConvTask task;
   bool cold_weights = false;
   std::optional<OneDnnSide> baseline;  // oneDNN's fastest; none where it cannot do the task
-  bool known = false;                  // from the database: nothing is measured
-  Disturbance disturbance = {};        // while it was searched
+  double baseline_disturbed_share = 0;
+  bool known = false;            // from the database: nothing is measured
+  Disturbance disturbance = {};  // while it was searched
   TuneResult result;
   DataType factors = DataType::kF32;  // of its templates
   bool quantized = false;             // of the network in bytes, an alternative to floats

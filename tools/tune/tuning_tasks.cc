@@ -10,7 +10,6 @@
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
@@ -37,16 +36,14 @@ TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
   Targets& targets = request_.targets;
   if (is_network()) LeaveOutWhatRunsAsOps(targets.tasks);
   CheckSupported(targets.tasks);
-  records_ = OpenLog();
+  records_ = KnownRecords(request_.log_path, request_.existing_log, machine_->target());
   for (const Record& record : records_) history_->Add(record);
   for (const std::string& path : request_.history_paths) {
     for (const Record& record : LoadRecords(path)) history_->Add(record);
   }
   if (!request_.cost_model_path.empty()) history_->Start(LoadCostModel(request_.cost_model_path));
   OpenDatabase();
-  // Emptied when nothing can be refused any more.
-  if (request_.existing_log == ExistingLog::kOverwrite) WriteTextFile(request_.log_path, "");
-  log_.emplace(request_.log_path);
+  log_.emplace(request_.log_path, request_.existing_log == ExistingLog::kOverwrite);
   network_is_cold_ = ColdWeights(request_.conditions, targets.tasks, is_network(), machine_->target());
   if (is_network() && request_.fusion) {
     std::ranges::move(FusedTasksOf(targets.graphs, machine_->target()), std::back_inserter(targets.tasks));
@@ -58,23 +55,6 @@ TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
         {.task = task, .cold_weights = IsCold(task), .baseline = {}, .result = {}, .quantized = true});
   }
   MeasureBaselines();
-}
-
-std::vector<Record> TuningTasks::OpenLog() const {
-  const std::string& path = request_.log_path;
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    throw Error(ErrorCode::kUsage, fmt::format("{} is a directory, not a log", path));
-  const auto bytes = std::filesystem::file_size(path, error);
-  if (error || bytes == 0) return {};
-  if (request_.existing_log == ExistingLog::kRefuse) {
-    throw Error(
-        ErrorCode::kUsage,
-        fmt::format("{} exists: give --resume to go on with it, or --overwrite to start afresh", path));
-  }
-  RequireFormat(path, OutputFormat::kLog);
-  if (request_.existing_log == ExistingLog::kOverwrite) return {};
-  return LoadUsableRecords(path, machine_->target());
 }
 
 bool TuningTasks::IsCold(const ConvTask& task) const {
@@ -130,15 +110,19 @@ void TuningTasks::MeasureBaselines() {
   std::error_code hidden;
   if (std::filesystem::is_regular_file(request_.log_path, hidden))
     cache.emplace(BaselineCache::PathFor(request_.log_path), machine_);
-  std::vector<TuneRow*> missing;
+  std::vector<TuneRow*> missing, disturbed;
   for (TuneRow& row : rows_) {
     if (row.factors != DataType::kF32) continue;
-    const auto* known = cache ? cache->Find(row.task.workload, row.cold_weights) : nullptr;
-    if (known != nullptr)
-      row.baseline = *known;
-    else
+    const KnownBaseline* known = cache ? cache->Find(row.task.workload, row.cold_weights) : nullptr;
+    if (known == nullptr) {
       missing.push_back(&row);
+      continue;
+    }
+    row.baseline = known->side;
+    row.baseline_disturbed_share = known->disturbed_share;
+    if (known->disturbed_share > 0) disturbed.push_back(&row);
   }
+  missing.insert(missing.end(), disturbed.begin(), disturbed.end());
   const double began = NowSeconds(), end = request_.begin + kShare * request_.time_budget;
   for (size_t done = 0; done < missing.size() && !IsStopped(sinks_.stop) && NowSeconds() < end; ++done) {
     const double each = done > 0 ? (NowSeconds() - began) / static_cast<double>(done) : kBaselineSeconds;
@@ -149,20 +133,27 @@ void TuningTasks::MeasureBaselines() {
   }
 }
 
-// A time that was taken while others used the machine is not kept.
+// A time that was taken while others used the machine is kept until there is another: one without them or,
+// since they only add to it, a shorter one.
 void TuningTasks::MeasureBaseline(TuneRow& row, std::optional<BaselineCache>& cache) {
   const DuelOptions duel{.seconds = kBaselineSeconds,
                          .cold = row.cold_weights,
                          .threads = machine_->threads(),
                          .stop = sinks_.stop};
   watch_.Skip();
+  std::optional<OneDnnSide> fastest;
   const bool timed = UnlessInterrupted([&] {
     for (const OneDnnSide& side : TimeOneDnn(row.task.workload, duel)) {
-      if (!row.baseline || side.seconds < row.baseline->seconds) row.baseline = side;
+      if (!fastest || side.seconds < fastest->seconds) fastest = side;
     }
   });
-  const bool disturbed = watch_.EndInterval().share() > 0;
-  if (timed && cache && !disturbed) cache->Add(row.task.workload, row.cold_weights, row.baseline);
+  const Disturbance meanwhile = watch_.EndInterval();
+  const double share = fastest ? meanwhile.share() : 0;
+  const bool known_is_shorter = row.baseline && fastest && row.baseline->seconds <= fastest->seconds;
+  if (!timed || (share > 0 && known_is_shorter)) return;
+  row.baseline = std::move(fastest);
+  row.baseline_disturbed_share = share;
+  if (cache) cache->Add(row.task.workload, row.cold_weights, {row.baseline, share});
 }
 
 void TuningTasks::OpenDatabase() {
@@ -258,14 +249,20 @@ void TuningTasks::TakeFromDatabase(TuneRow& row, NetworkTask& task) {
   for (const Record& record : known.records) {
     history_->Add(record);
     if (!logged.insert(RecordKey(record).ToString()).second) continue;
-    log_->Append(record);
+    unlogged_.push_back(record);
     request.resume.push_back(record);
     records_.push_back(record);
   }
 }
 
+void TuningTasks::LogKnown() {
+  for (const Record& record : unlogged_) log_->Append(record);
+  unlogged_.clear();
+}
+
 void TuningTasks::Log(const Record& record) {
   const int lost = log_->times_lost();
+  LogKnown();
   log_->Append(record);
   if (log_->times_lost() == lost) return;
   sinks_.Warn(fmt::format("{} was removed or replaced; goes on in a new file", log_->path()));
@@ -273,7 +270,9 @@ void TuningTasks::Log(const Record& record) {
 
 void TuningTasks::Finish(NetworkResult result) {
   for (size_t i = 0; i < rows_.size(); ++i) rows_[i].result = std::move(result.tasks[i]);
-  if (database_ && !IsStopped(sinks_.stop)) Remember();
+  if (IsStopped(sinks_.stop)) return;
+  LogKnown();
+  if (database_) Remember();
 }
 
 void TuningTasks::Remember() {

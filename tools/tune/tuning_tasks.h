@@ -23,7 +23,8 @@ class TuningTasks {
   // `sinks` outlives it.
   TuningTasks(TuneModelRequest request, const WorkSinks& sinks);
 
-  // A task for each row, in their order. What the database knows of them goes into the log.
+  // A task for each row, in their order. What the database knows of them goes into the log with the first
+  // result.
   std::vector<NetworkTask> Make();
   // Trials a task; 0 where time alone limits them.
   int PlannedTrials() const;
@@ -44,7 +45,6 @@ class TuningTasks {
   }
 
  private:
-  std::vector<Record> OpenLog() const;
   bool IsCold(const ConvTask& task) const;
   void LeaveOutWhatRunsAsOps(std::vector<ConvTask>& tasks) const;
   void CheckSupported(const std::vector<ConvTask>& tasks) const;
@@ -59,6 +59,7 @@ class TuningTasks {
   std::vector<Record> UntunedSchedules(const ConvWorkload& workload) const;
   NetworkTask MakeTask(TuneRow& row);
   void TakeFromDatabase(TuneRow& row, NetworkTask& task);
+  void LogKnown();
   void Remember();
 
   TuneModelRequest request_;
@@ -68,6 +69,7 @@ class TuningTasks {
   std::vector<Record> records_;
   std::vector<Plan> untuned_;  // of each graph
   std::optional<LogWriter> log_;
+  std::vector<Record> unlogged_;  // of the database; until there is a result, something may be refused
   const std::shared_ptr<TrainingHistory> history_ = std::make_shared<TrainingHistory>();
   std::optional<TuningDatabase> database_;
   std::vector<TuneRow> rows_;

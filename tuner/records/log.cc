@@ -44,7 +44,7 @@ bool EndsInNewline(int fd, off_t size) {
 
 }  // namespace
 
-LogWriter::LogWriter(std::string path) : path_(std::move(path)) { Open(); }
+LogWriter::LogWriter(std::string path, bool afresh) : path_(std::move(path)), afresh_(afresh) { Open(); }
 
 void LogWriter::Open() {
   fd_ = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -79,6 +79,7 @@ void LogWriter::Append(const Record& record) {
       if (HasPath()) return AppendLocked(line);
     }
     ++times_lost_;
+    afresh_ = false;  // it is another's
     Close();
     Open();
   }
@@ -89,6 +90,11 @@ void LogWriter::AppendLocked(std::string line) {
   if (fstat(fd_, &status) != 0) Fail(path_, "cannot stat", errno);
   // Devices and pipes have neither an end to look at nor one to go back to.
   const bool regular = S_ISREG(status.st_mode);
+  if (regular && afresh_) {
+    if (ftruncate(fd_, 0) != 0) Fail(path_, "cannot empty it", errno);
+    status.st_size = 0;
+  }
+  afresh_ = false;
   if (regular && !EndsInNewline(fd_, status.st_size)) line.insert(line.begin(), '\n');
   ssize_t written;
   do {

@@ -17,7 +17,8 @@ class LogWriter {
  public:
   // Throws Error(kEnvironment) naming the path and the cause, as does Append. After a failed Append (a full
   // disk, say) the file is as it was before.
-  explicit LogWriter(std::string path);
+  // With `afresh` what the file holds goes when the first record comes, and not before.
+  explicit LogWriter(std::string path, bool afresh = false);
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
@@ -36,6 +37,7 @@ class LogWriter {
   bool HasPath() const;
 
   std::string path_;
+  bool afresh_;
   int times_lost_ = 0;
   int fd_ = -1;
 };

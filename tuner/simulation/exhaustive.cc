@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <sstream>
 
 #include "layouts/base/error.h"
 #include "tuner/measure/pooled_trials.h"
 #include "tuner/measure/run_trials.h"
+#include "tuner/measure/trial_record.h"
 #include "tuner/search/random_source.h"
 
 namespace tilesmith {
@@ -40,15 +42,24 @@ class ExhaustiveRun {
   }
 
   MeasuredSpace Run() {
+    for (const Record& record : request_.known) {
+      if (record.status == TrialStatus::kWorkerLost) continue;
+      TrialResult result;
+      result.status = record.status;
+      result.sample_seconds = record.sample_seconds;
+      result.seconds = record.seconds;
+      result.target = record.target;
+      Enter(*space_.IndexOf(record.config), std::move(result));
+    }
     measurer_.Begin(request_.session);
     std::vector<uint64_t> all = ValidIndices();
     RandomSource random(request_.session.seed);
     for (size_t i = all.size(); i > 1; --i) std::swap(all[i - 1], all[random.Below(i)]);
-    expected_ = all.size();
-    Measure(all);
+    expected_ = Missing(all, 1);
+    Measure(all, 1);
     const std::vector<uint64_t> near = NearTheBest();
-    expected_ += kAgain * near.size();
-    for (int pass = 0; pass < kAgain; ++pass) Measure(near);
+    expected_ += Missing(near, 1 + kAgain);
+    for (int pass = 0; pass < kAgain; ++pass) Measure(near, 2 + pass);
     return std::move(measured_);
   }
 
@@ -62,25 +73,47 @@ class ExhaustiveRun {
     return valid;
   }
 
-  void Measure(const std::vector<uint64_t>& configs) {
+  // Trials until each has had so many.
+  size_t Missing(const std::vector<uint64_t>& configs, int trials) const {
+    size_t missing = 0;
+    for (const uint64_t index : configs)
+      missing += static_cast<size_t>(std::max(0, trials - TrialsOf(index)));
+    return missing;
+  }
+
+  int TrialsOf(uint64_t index) const {
+    const auto found = trials_.find(index);
+    return found == trials_.end() ? 0 : found->second;
+  }
+
+  // Those that have not had so many trials yet get one.
+  void Measure(const std::vector<uint64_t>& configs, int trials) {
+    std::vector<uint64_t> asked;
+    std::ranges::copy_if(configs, std::back_inserter(asked),
+                         [&](uint64_t index) { return TrialsOf(index) < trials; });
+    bool stopped = false;
     const auto next = [&, i = size_t{0}]() mutable -> std::optional<TrialRequest> {
-      if (i == configs.size()) return std::nullopt;
-      if (sinks_.should_stop && sinks_.should_stop()) {
-        throw Error(ErrorCode::kInterrupted,
-                    "interrupted, and nothing is kept: a space that is not wholly measured is of no use");
-      }
-      return TrialRequest{measured_.template_name, space_.At(configs[i++])};
+      if (i == asked.size()) return std::nullopt;
+      stopped = stopped || (sinks_.should_stop && sinks_.should_stop());
+      if (stopped) return std::nullopt;
+      return TrialRequest{measured_.template_name, space_.At(asked[i++])};
     };
-    RunTrials(measurer_, next, [&](size_t i, TrialResult again) { Enter(configs[i], std::move(again)); });
+    RunTrials(measurer_, next, [&](size_t i, TrialResult again) {
+      if (sinks_.on_record)
+        sinks_.on_record(TrialRecord(request_.session, *request_.conv_template, space_.At(asked[i]), again));
+      Enter(asked[i], std::move(again));
+      if (sinks_.on_progress) sinks_.on_progress(++done_, expected_);
+    });
+    if (stopped) throw Error(ErrorCode::kInterrupted, "interrupted before every config was measured");
   }
 
   void Enter(uint64_t index, TrialResult again) {
     TrialResult& result = results_[index];
+    ++trials_[index];
     result = Pooled(result, std::move(again));
     measured_.target = result.target;
     const bool ok = result.status == TrialStatus::kOk;
     measured_.seconds[index] = ok ? std::optional(result.seconds) : std::nullopt;
-    if (sinks_.on_progress) sinks_.on_progress(++done_, expected_);
   }
 
   std::vector<uint64_t> NearTheBest() const {
@@ -98,6 +131,7 @@ class ExhaustiveRun {
   const ConfigSpace space_;
   MeasuredSpace measured_;
   std::map<uint64_t, TrialResult> results_;
+  std::map<uint64_t, int> trials_;
   size_t done_ = 0, expected_ = 0;
 };
 
@@ -143,6 +177,19 @@ std::vector<Knob> Restrict(const ConfigSpace& space, const KnobRestrictions& res
     knob->values = kept;
   }
   return knobs;
+}
+
+std::string WhyForeign(const ExhaustiveRequest& request, const Record& record) {
+  const std::string workload = WorkloadToString(request.session.workload);
+  if (WorkloadToString(record.workload) != workload)
+    return fmt::format("of {}, not of {}", WorkloadToString(record.workload), workload);
+  if (record.template_name != request.conv_template->Name())
+    return fmt::format("of template {}, not of {}", record.template_name, request.conv_template->Name());
+  if (!SameMachine(record.target, request.session.cpu)) return "of another machine";
+  if (!(record.conditions == request.session.conditions))
+    return "with other weights, cold or warm, or another number of threads";
+  const auto index = ConfigSpace(request.knobs, nullptr).IndexOf(record.config);
+  return index ? "" : "of configs that these knobs leave out";
 }
 
 MeasuredSpace MeasureExhaustively(const ExhaustiveRequest& request, Measurer& measurer,

@@ -250,6 +250,20 @@ TEST_F(LogTest, AReplacedFileIsFollowed) {
   EXPECT_EQ(ReadLog(path_).records.size(), 1u);
 }
 
+TEST_F(LogTest, ALogIsBegunAfreshByItsFirstRecord) {
+  LogWriter(path_).Append(SampleRecord(0.5));
+  const std::string before = Text();
+  { const LogWriter refused(path_, true); }
+  EXPECT_EQ(Text(), before);
+  LogWriter writer(path_, true);
+  writer.Append(SampleRecord(0.25));
+  writer.Append(SampleRecord(0.125));
+  const LogContents contents = ReadLog(path_);
+  ASSERT_EQ(contents.records.size(), 2u);
+  EXPECT_EQ(contents.records[0].seconds, 0.25);
+  LogWriter("/dev/null", true).Append(SampleRecord());
+}
+
 TEST_F(LogTest, WhenItCannotBeCreatedAgainTheErrorSaysSoAndItIsTriedAgain) {
   const std::string folder = path_ + ".folder";
   std::filesystem::create_directory(folder);

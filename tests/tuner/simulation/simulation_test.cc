@@ -94,6 +94,46 @@ TEST(MeasureExhaustively, StopsWhenAsked) {
   }
 }
 
+TEST(MeasureExhaustively, GoesOnWithWhatWasMeasured) {
+  MadeUpMeasurer whole;
+  const MeasuredSpace at_once = MeasureExhaustively(Request(), whole, {});
+  ExhaustiveRequest request = Request();
+  for (const int stop : {100, whole.measured - 5}) {  // among all, and among those that are measured again
+    MadeUpMeasurer first;
+    first.capacity = 3;
+    const ExhaustiveSinks sinks = {
+        .on_record = [&](const Record& record) { request.known.push_back(record); },
+        .should_stop = [&] { return static_cast<int>(request.known.size()) >= stop; }};
+    EXPECT_THROW(MeasureExhaustively(request, first, sinks), Error);
+  }
+  for (const Record& record : request.known) EXPECT_EQ(WhyForeign(request, record), "");
+  MadeUpMeasurer rest;
+  const MeasuredSpace measured = MeasureExhaustively(request, rest, {});
+  EXPECT_LE(static_cast<int>(request.known.size()) + rest.measured, whole.measured);
+  EXPECT_LE(rest.measured, 5);
+  EXPECT_EQ(measured.seconds, at_once.seconds);
+}
+
+TEST(MeasureExhaustively, KnowsTrialsOfAnotherSpace) {
+  ExhaustiveRequest request = Request();
+  MadeUpMeasurer measurer;
+  std::optional<Record> record;
+  MeasureExhaustively(request, measurer, {.on_record = [&](const Record& one) { record = one; }});
+  const auto why = [&](const auto& change) {
+    Record other = *record;
+    change(other);
+    return WhyForeign(request, other);
+  };
+  EXPECT_THAT(why([](Record& other) { other.conditions.cold_weights = true; }), HasSubstr("cold or warm"));
+  EXPECT_THAT(why([](Record& other) { other.template_name = "winograd"; }), HasSubstr("template winograd"));
+  EXPECT_THAT(why([](Record& other) { other.target.model = "another"; }), HasSubstr("another machine"));
+  EXPECT_THAT(why([](Record& other) { other.workload = ParseWorkload("ic8ih8oc8kh1"); }),
+              HasSubstr("of mb1ic8ih8oc8"));
+  request.knobs = Restrict(ConfigSpace(request.knobs, nullptr),
+                           {{"ic_unroll", {record->config.Get("ic_unroll") == 4 ? 2 : 4}}});
+  EXPECT_THAT(why([](Record&) {}), HasSubstr("leave out"));
+}
+
 std::string WhyNot(const std::string& restrictions) {
   try {
     const ExhaustiveRequest request = Request();
