@@ -18,6 +18,7 @@ inline void Tile(const QuantizedPixels& p, int64_t first) {
   }
   const std::byte* weights = p.weights;
   for (int64_t run = 0; run < p.run_count; ++run) {
+    if constexpr (kShared) weights = p.weights + p.run_weights[run];
     const int64_t begin = p.runs[run], end = begin + kTileWordBytes * (kShared ? p.words : 1);
     for (int64_t at = begin; at < end; at += kTileWordBytes) {
       Sums right[kUsed];

@@ -11,6 +11,7 @@
 #include "ops/quantize/quantized_conv_plan.h"
 #include "ops/quantize/quantized_depthwise_kernel.h"
 #include "ops/quantize/quantized_store.h"
+#include "ops/quantize/window_sections.h"
 
 namespace tilesmith {
 namespace {
@@ -32,6 +33,7 @@ class QuantizedConvKernel : public PackedKernel {
         in_(op.workload().input_shape(), request.in),
         rows_(plan_.conv, in_, op.params().input, plan_.number_bytes == 1,
               TILESMITH_DISPATCH_VNNI(cpu_, WidenRow)),
+        sections_(plan_, !(plan_.amx || plan_.dots || plan_.depthwise || plan_.group_words > 0)),
         as_it_is_(ReadsAsItIs()),
         pixel_offsets_(as_it_is_ ? OffsetsInPlace() : plan_.PixelOffsets()),
         sums_at_(as_it_is_ ? 0 : plan_.ThreadBytes()),
@@ -126,16 +128,22 @@ class QuantizedConvKernel : public PackedKernel {
   // Output channels that are computed together, with their weights.
   struct Block {
     ElementRange channels;
+    int64_t index = 0;  // of all groups'
     QuantizedPixels pixels;
   };
 
+  const int32_t* BiasOf(size_t section, int64_t block) const {
+    const int64_t at = static_cast<int64_t>(section) * plan_.groups * plan_.blocks + block;
+    return bias_.data() + at * plan_.lanes;
+  }
+
   Block BlockOf(const WindowTile& tile, int64_t block) const {
     const int64_t index = tile.group * plan_.blocks + block, channel = block * plan_.lanes;
-    Block found{{tile.group * plan_.group_out + channel, 0}, pixels_};
+    Block found{{tile.group * plan_.group_out + channel, 0}, index, pixels_};
     found.channels.count =
         std::min({plan_.lanes, plan_.group_out - channel, plan_.conv.oc - found.channels.first});
     found.pixels.weights = weights_.data() + index * block_weights();
-    found.pixels.bias = bias_.data() + index * plan_.lanes;
+    found.pixels.bias = BiasOf(0, index);
     found.pixels.multipliers = multipliers_.data() + index * plan_.lanes;
     return found;
   }
@@ -147,7 +155,7 @@ class QuantizedConvKernel : public PackedKernel {
 
   void ConvolveByTiles(const KernelArgs& args, const std::byte* widened, const WindowTile& tile,
                        const Block& block, const TileMemory& memory) const {
-    const auto& [channels, pixels] = block;
+    const auto& [channels, index, pixels] = block;
     TileProducts products{.position_bytes = plan_.position_bytes(),
                           .runs = pixels.runs,
                           .run_count = pixels.run_count,
@@ -176,19 +184,27 @@ class QuantizedConvKernel : public PackedKernel {
 
   void Convolve(const KernelArgs& args, const std::byte* widened, const WindowTile& tile,
                 const Block& block) const {
-    const ElementRange channels = block.channels;
     QuantizedPixels pixels = block.pixels;
-    // Pixels that are adjacent in the output, too.
-    const bool whole_rows = tile.columns == plan_.conv.ow;
-    const int64_t count = whole_rows ? tile.rows * tile.columns : tile.columns;
-    for (int64_t row = 0; row < (whole_rows ? 1 : tile.rows); ++row) {
-      pixels.input = widened + row * plan_.row_stride * plan_.row_pitch;
-      const ElementRange places{(tile.y + row) * plan_.conv.ow + tile.x, count};
-      store_.Store(pixels, channels, places, args, tile.image, [&](QuantizedPixels& piece, int64_t first) {
-        piece.offsets = pixel_offsets_.data() + first;
-        convolve_(piece);
-      });
-    }
+    pixels.input = widened;
+    sections_.ForEachPart(tile, [&](size_t index, const WindowTile& part) {
+      const WindowSections::Section& section = sections_.all()[index];
+      pixels.bias = BiasOf(index, block.index);
+      pixels.runs = section.runs.data();
+      pixels.run_weights = section.run_weights.data();
+      pixels.run_count = std::ssize(section.runs);
+      // Pixels that are adjacent in the output, too.
+      const bool whole_rows = part.columns == plan_.conv.ow;
+      const int64_t count = whole_rows ? part.rows * part.columns : part.columns;
+      for (int64_t row = 0; row < (whole_rows ? 1 : part.rows); ++row) {
+        const ElementRange places{(part.y + row) * plan_.conv.ow + part.x, count};
+        const int64_t begin = (part.y - tile.y + row) * plan_.tile_columns + part.x - tile.x;
+        store_.Store(pixels, block.channels, places, args, tile.image,
+                     [&](QuantizedPixels& piece, int64_t first) {
+                       piece.offsets = pixel_offsets_.data() + begin + first;
+                       convolve_(piece);
+                     });
+      }
+    });
   }
 
   int64_t block_weights() const {  // bytes
@@ -233,8 +249,8 @@ class QuantizedConvKernel : public PackedKernel {
     const std::vector<int16_t> weights = op.CenteredWeights();
     const int64_t blocks = plan_.groups * plan_.blocks, lanes = plan_.lanes;
     AlignedBuffer all(blocks * block_weights());
-    bias_.resize(static_cast<size_t>(blocks * lanes));
-    multipliers_.resize(bias_.size());
+    bias_.resize(sections_.all().size() * blocks * lanes);
+    multipliers_.resize(static_cast<size_t>(blocks * lanes));
     const int64_t terms = std::ssize(weights) / plan_.conv.oc, merged = op.workload().g / plan_.conv.g;
     std::vector<int16_t> channel(static_cast<size_t>(merged * terms));
     WindowPlan alone = plan_;
@@ -245,8 +261,11 @@ class QuantizedConvKernel : public PackedKernel {
       std::ranges::fill(channel, int16_t{0});
       std::ranges::copy(std::span(weights).subspan(o * terms, terms), channel.begin() + group * terms);
       const int32_t bias = op.params().bias ? op.params().bias->data<int32_t>()[o] : 0;
-      bias_[block * lanes + lane] =
-          plan_.number_bytes == 1 ? BiasWithoutZero(bias, channel, rows_.zero()) : bias;
+      for (size_t section = 0; section < sections_.all().size(); ++section) {
+        const std::vector<int16_t> read = sections_.WeightsReadBy(sections_.all()[section], channel);
+        bias_[(section * blocks + block) * lanes + lane] =
+            plan_.number_bytes == 1 ? BiasWithoutZero(bias, read, rows_.zero()) : bias;
+      }
       multipliers_[block * lanes + lane] = op.multipliers()[o];
       std::byte* const begin = static_cast<std::byte*>(all.data()) + block * block_weights();
       std::byte* const packed = begin + 4 * lane;
@@ -267,6 +286,7 @@ class QuantizedConvKernel : public PackedKernel {
   const WindowPlan plan_;
   const ByteImage in_;
   const RowWidener rows_;
+  const WindowSections sections_;
   const bool as_it_is_;  // the input needs no copy in the scratch
   const std::vector<int32_t> pixel_offsets_;
   const int64_t sums_at_, thread_bytes_;  // of a thread's scratch: where a strip's sums lie, and all of it

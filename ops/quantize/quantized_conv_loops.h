@@ -59,6 +59,7 @@ struct QuantizedPixels {
   int64_t count = 0;
   int64_t tile_pixels = 1;        // how many are computed at once, at most QuantizedConvTilePixels
   const int32_t* runs = nullptr;  // bytes from there to each of the window's runs, of `words` words each
+  const int32_t* run_weights = nullptr;  // of ConvolveDense: bytes from `weights` to each run's
   int64_t run_count = 0, words = 0;
   int64_t group_words = 0;             // of ConvolveGroups: words of a pixel in each group
   const std::byte* weights = nullptr;  // [run][word][lane], words; some functions have another order

@@ -102,6 +102,7 @@ class QuantizedWinogradKernel : public PackedKernel {
                            .count = part.tiles(),
                            .tile_pixels = plan_.pixels,
                            .runs = &kBegin,
+                           .run_weights = &kBegin,
                            .run_count = 1,
                            .words = plan_.words(),
                            .bias = no_bias.data(),

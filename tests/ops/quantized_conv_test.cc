@@ -178,6 +178,20 @@ TEST(QuantizedConv, TilesThatCutTheImage) {
   }
 }
 
+// What is left out of sums of bytes, whose bias has to know it.
+TEST(QuantizedConv, WindowsThatArePaddingForTheMostPart) {
+  uint64_t seed = 6000;
+  for (const char* text :
+       {"ic16ih28oc33kh3ph12dh11", "ic33ih7oc40kh3ph1+bias", "mb2ic20ih14iw9oc5kh3kw5ph18pw12dh17dw5",
+        "ic64ih14oc17kh3ph1", "g2ic8ih20oc6kh3ph9dh8", "ic40ih9iw70oc20kh5kw3ph2pw20dh0dw19+bias",
+        "ic12ih30iw31oc70kh3sh2ph14dh13", "ic5ih3iw3oc3kh1ph2"}) {
+    for (int i = 0; i < 4; ++i) {
+      CheckConv(ParseWorkload(text), ++seed);
+      if (HasFailure()) return;
+    }
+  }
+}
+
 // Several groups in a vector, no divisor that fits, and channels of a last vector.
 TEST(QuantizedConv, SmallGroupsTogether) {
   uint64_t seed = 3000;

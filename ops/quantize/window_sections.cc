@@ -1,0 +1,65 @@
+#include "ops/quantize/window_sections.h"
+
+#include <algorithm>
+
+namespace tilesmith {
+namespace {
+
+// Rows side by side are computed together, so that leaving out their padding costs their ends; columns are
+// the pixels of a tile, which becomes narrower.
+constexpr double kLeastShareOfRows = 0.04, kLeastShareOfColumns = 0.15;
+
+std::vector<AlikeOutputs> Outputs(const WindowAxis& axis, bool skips, double least_share) {
+  std::vector<AlikeOutputs> by_taps = OutputsByTaps(axis);
+  if (skips && SharePadded(axis, by_taps) >= least_share) return by_taps;
+  return {{0, axis.outputs, 0, axis.taps}};
+}
+
+}  // namespace
+
+WindowSections::WindowSections(const WindowPlan& plan, bool skips) : kh_(plan.conv.kh), kw_(plan.conv.kw) {
+  const ConvWorkload& w = plan.conv;
+  const std::vector<AlikeOutputs> rows = Outputs(
+      {.outputs = w.oh, .inputs = w.ih, .taps = w.kh, .stride = w.sh, .tap_step = w.dh + 1, .padding = w.ph},
+      skips, kLeastShareOfRows);
+  const std::vector<AlikeOutputs> columns = Outputs(
+      {.outputs = w.ow, .inputs = w.iw, .taps = w.kw, .stride = w.sw, .tap_step = w.dw + 1, .padding = w.pw},
+      skips && plan.run_columns == 1, kLeastShareOfColumns);
+  const int64_t row_runs = CeilDiv(w.kw, plan.run_columns);
+  const int64_t run_bytes = plan.run_length * plan.lanes * plan.number_bytes;
+  for (const AlikeOutputs& some_rows : rows) {
+    for (const AlikeOutputs& some_columns : columns) {
+      Section section{some_rows, some_columns, {}, {}};
+      for (int64_t i = some_rows.tap; i < some_rows.end_tap; ++i) {
+        const int64_t first = some_columns.tap / plan.run_columns;
+        const int64_t end = CeilDiv(some_columns.end_tap, plan.run_columns);
+        for (int64_t run = i * row_runs + first; run < i * row_runs + end; ++run) {
+          section.runs.push_back(plan.runs[run]);
+          section.run_weights.push_back(static_cast<int32_t>(run * run_bytes));
+        }
+      }
+      all_.push_back(std::move(section));
+    }
+  }
+}
+
+std::vector<int16_t> WindowSections::WeightsReadBy(const Section& section,
+                                                   const std::vector<int16_t>& channel) const {
+  std::vector<int16_t> read;
+  const int64_t channels = std::ssize(channel) / (kh_ * kw_);
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = section.rows.tap; i < section.rows.end_tap; ++i) {
+      const auto row = channel.begin() + (c * kh_ + i) * kw_;
+      read.insert(read.end(), row + section.columns.tap, row + section.columns.end_tap);
+    }
+  }
+  return read;
+}
+
+bool WindowSections::Cut(const AlikeOutputs& outputs, int64_t& first, int64_t& count) {
+  const int64_t begin = std::max(first, outputs.first), end = std::min(first + count, outputs.end);
+  first = begin, count = end - begin;
+  return count > 0;
+}
+
+}  // namespace tilesmith
