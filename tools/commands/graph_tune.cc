@@ -152,7 +152,7 @@ class GraphTuneCommand : public Command {
 
   static void AddDetails(Report& details, const GraphTunedModel& tuned) {
     AddOrigin(details, tuned.machine->target());
-    details.Fact("graph_hash", "", TextCell(tuned.refined.plan.graph_hash));
+    AddHashes(details, tuned.refined.plan);
     std::vector<StepProfile> steps;
     steps.reserve(tuned.steps.size());
     for (const StepDifference& step : tuned.steps) steps.push_back(step.matched.step);

@@ -138,7 +138,7 @@ class RunNetworkCommand : public Command {
     report.Fact("network", "network", TextCell(plan.network));
     AddCalibration(report, model_.quantization.get());
     AddOrigin(report.details(), machine->target());
-    report.details().Fact("graph_hash", "", TextCell(plan.graph_hash));
+    AddHashes(report.details(), plan);
     report.Fact("load_seconds", "loading ms", MillisecondsCell(load_seconds));
     AddTimes(report, plan, machine->threads(), times, run.executor());
     AddDisturbance(report, watch.total());
