@@ -132,9 +132,10 @@ class OptimizeCommand : public Command {
     report.Fact("measured_seconds", "measured ms", KnownMillisecondsCell(measured));
     report.Fact("predicted_seconds", "predicted ms", KnownMillisecondsCell(KnownPrediction(optimized.plan)));
     report.Fact("untuned_ratio", "untuned takes",
-                measured > 0 ? Cell{(measured + saved) / measured,
-                                    fmt::format("{:.2f} times as long", (measured + saved) / measured)}
-                             : NoCell());
+                measured > 0 && saved != 0
+                    ? Cell{(measured + saved) / measured,
+                           fmt::format("{:.2f} times as long", (measured + saved) / measured)}
+                    : NoCell());
     report.Fact("solutions", "solutions that ran", CountCell(optimized.solutions));
     report.Fact("certificate", "certificate", TextCell(optimized.plan.certificate));
   }
