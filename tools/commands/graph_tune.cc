@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <limits>
 #include <utility>
@@ -122,10 +121,7 @@ class GraphTuneCommand : public Command {
   void Show(ModelOptions model, const GraphTunedModel& tuned, ProgressLine& progress) const {
     model.quantization = tuned.refined.plan.quantization;
     Report report;
-    if (!model.input_shapes.empty()) {
-      report.Fact("input_shapes", "input shapes",
-                  TextCell(fmt::format("{}", fmt::join(model.input_shapes, " "))));
-    }
+    AddShapes(report, model);
     AddFacts(report, tuned);
     if (!tuned.refined.rounds.empty()) report.AddTable(RoundsTable(tuned.refined));
     if (!tuned.refined.check.steps.empty()) AddDifferences(report, tuned);
