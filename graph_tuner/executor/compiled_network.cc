@@ -15,7 +15,7 @@
 #include "ops/conv/conv.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/pool/pool.h"
-#include "ops/quantize/quantized_conv.h"
+#include "ops/quantize/quantized_conv_kernel.h"
 
 namespace tilesmith {
 namespace {
@@ -57,6 +57,13 @@ ConvWeights WeightsOf(const Op& op, const Op* first, BufferPool* pool) {
   return weights;
 }
 
+// Those of a convolution of bytes that runs as an op as well.
+std::span<const std::byte> PackedWeightsOf(const Kernel& kernel) {
+  if (const auto* conv = dynamic_cast<const ConvKernel*>(&kernel)) return conv->PackedWeights();
+  const auto* of_bytes = dynamic_cast<const PackedKernel*>(&kernel);
+  return of_bytes ? of_bytes->PackedWeights() : std::span<const std::byte>();
+}
+
 class Compiler {
  public:
   Compiler(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop, BufferPool* pool)
@@ -81,8 +88,7 @@ class Compiler {
     }
     for (size_t i = 0; i < network_.steps.size(); ++i) {
       const Kernel& kernel = *network_.kernels[i];
-      if (const auto* conv = dynamic_cast<const ConvKernel*>(&kernel))
-        network_.steps[i].packed_weight_bytes = static_cast<int64_t>(conv->PackedWeights().size_bytes());
+      network_.steps[i].packed_weight_bytes = static_cast<int64_t>(PackedWeightsOf(kernel).size_bytes());
       const bool in_process = device_.RunsInProcess(kernel);
       if ((in_process || device_.ReadsHostMemory()) && IsReference(network_.program.steps[i]))
         network_.steps[i].kind += " (reference)";
@@ -272,8 +278,8 @@ size_t PackedWeightBytes(std::span<const CompiledNetwork* const> networks) {
   size_t bytes = 0;
   std::set<const std::byte*> counted;
   for (const CompiledNetwork* network : networks) {
-    for (const NamedConv& conv : network->convs) {
-      const std::span<const std::byte> weights = conv.kernel->PackedWeights();
+    for (const std::unique_ptr<Kernel>& kernel : network->kernels) {
+      const std::span<const std::byte> weights = PackedWeightsOf(*kernel);
       if (counted.insert(weights.data()).second) bytes += weights.size_bytes();
     }
   }

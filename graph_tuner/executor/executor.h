@@ -34,7 +34,7 @@ struct StepProfile {
   // Not of the copy of a graph output that lies elsewhere, a graph input say, or a view of another output:
   // plans do not charge it.
   bool planned = true;
-  int64_t packed_weight_bytes = 0;  // of convs
+  int64_t packed_weight_bytes = 0;  // of convolutions
   double crossed_bytes = 0;         // read by another thread than the one that wrote them (CrossedBytes)
 };
 

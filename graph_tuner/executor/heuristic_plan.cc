@@ -11,6 +11,7 @@
 #include "graph_tuner/plan/default_record.h"
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
+#include "ops/dense/product_task.h"
 #include "templates/base/cycles.h"
 #include "templates/base/row_tiles.h"
 
@@ -48,7 +49,7 @@ struct Defaults {
   const Target& cpu;
   int threads = 1;
   DefaultStyle style = DefaultStyle::kBlocks;
-  std::function<Record(const ConvWorkload&)> given = {};  // instead, where there is one
+  RecordOfTask given = {};  // instead, where there is one
   std::map<std::string, Record> records = {};
 
   const Record& Of(const ConvWorkload& workload) {
@@ -61,7 +62,7 @@ struct Defaults {
 Record RecordOf(const Graph& graph, NodeId id, const std::vector<Layout>& layouts, Defaults& defaults) {
   const ConvWorkload& w = dynamic_cast<const ConvOp&>(*graph.node(id).op).workload();
   const Target& cpu = defaults.cpu;
-  if (defaults.given) return defaults.given(w);
+  if (defaults.given) return defaults.given(w).value();
   Record record = defaults.Of(w);
   if (!ReadsRows(graph, id, w, layouts)) return record;
   const ConvTemplate& conv_template = FindConvTemplate(record.template_name);
@@ -70,6 +71,14 @@ Record RecordOf(const Graph& graph, NodeId id, const std::vector<Layout>& layout
   const std::optional<Config> config = conv_template.WithLayouts(w, space, record.config, rows);
   if (config && space.WhyInvalid(*config).empty()) record.config = *config, record.layouts = rows;
   return record;
+}
+
+// To a node that runs as an op as well.
+void GiveRecord(const Graph& graph, NodeId id, const RecordOfTask& given, NodePlan& node) {
+  const std::optional<ConvWorkload> task = TaskOf(graph, id);
+  if (!task) return;
+  node.record = given(*task);
+  if (node.record && task->bytes) node.layouts = node.record->layouts;
 }
 
 // Even shares are rows where tasks lie in their order; a split sees to it where they do not.
@@ -154,6 +163,7 @@ StyledPlan PlanInStyle(const Graph& graph, Defaults defaults) {
     } else {
       const Layout layout = LayoutOfOp(graph, id, layouts);
       node_plan.layouts = NodeLayouts(graph, id, layout, layout);
+      if (defaults.given) GiveRecord(graph, id, defaults.given, node_plan);
     }
     layouts[id] = node_plan.layouts.out;
     plan.nodes.push_back(std::move(node_plan));
@@ -164,7 +174,7 @@ StyledPlan PlanInStyle(const Graph& graph, Defaults defaults) {
   plan.transforms = NeededTransforms(graph, program);
   Target team = cpu;
   team.cores = threads;
-  const double cycles = threads > 1 ? CyclesOf(graph, schedules, program, team) : 0;
+  const double cycles = threads > 1 && !defaults.given ? CyclesOf(graph, schedules, program, team) : 0;
   return {std::move(plan), cycles};
 }
 
@@ -180,9 +190,8 @@ Plan HeuristicPlan(const Graph& graph, const Target& cpu, int threads) {
   return std::move(rows.cycles * kWorthwhile < blocks.cycles ? rows.plan : blocks.plan);
 }
 
-Plan PlanOfRecords(const Graph& graph, const Target& target,
-                   std::function<Record(const ConvWorkload&)> record_of) {
-  return PlanInStyle(graph, {.cpu = target, .threads = 1, .given = std::move(record_of)}).plan;
+Plan PlanOfRecords(const Graph& graph, const Target& target, int threads, RecordOfTask record_of) {
+  return PlanInStyle(graph, {.cpu = target, .threads = threads, .given = std::move(record_of)}).plan;
 }
 
 }  // namespace tilesmith

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "graph_tuner/plan/plan.h"
 #include "layouts/base/target.h"
@@ -16,8 +17,10 @@ namespace tilesmith {
 // estimate.
 Plan HeuristicPlan(const Graph& graph, const Target& cpu, int threads);
 
-// The same with these schedules of the convolutions, for one thread; ops behind them take their layouts.
-Plan PlanOfRecords(const Graph& graph, const Target& target,
-                   std::function<Record(const ConvWorkload&)> record_of);
+// The schedule of a task; none only for one that can run as an op (ConvWorkload::runs_as_op).
+using RecordOfTask = std::function<std::optional<Record>(const ConvWorkload&)>;
+
+// The same with these schedules, dealt evenly; ops behind them take their layouts.
+Plan PlanOfRecords(const Graph& graph, const Target& target, int threads, RecordOfTask record_of);
 
 }  // namespace tilesmith

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "graph_tuner/costs/layout_forms.h"
 #include "layouts/base/check.h"
@@ -72,15 +73,19 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
     return vars.in_layouts[i] && ReadsSame(graph, node, *vars.in_layouts[i], in) &&
            (fused || SameForm(graph.node(node).shape, *vars.in_layouts[i], in));
   };
-  const std::vector<NodeChoice> choices = ChoicesOf(built, node);
-  // Dealt as the plan says if there is such a choice: even shares are left out where another split does as
-  // well.
-  const auto is_dealt_so = [&](const NodeChoice& choice) {
-    return vars.out_owners[static_cast<size_t>(choice.out)].split == computed.split;
+  // Of several the one that is dealt as the plan says, and has its record.
+  const auto likeness = [&](const NodeChoice& choice) {
+    const auto i = static_cast<size_t>(choice.in), j = static_cast<size_t>(choice.out);
+    const Split split = vars.out_owners[j].split;
+    const bool dealt = split == computed.split || (computed.split == Split::kEven && vars.as_even[i][j]);
+    const Record* record = vars.records.empty() ? nullptr : vars.records[i][j];
+    const bool same = record && planned.record && record->template_name == planned.record->template_name &&
+                      record->config == planned.record->config;
+    return 2 * dealt + same;
   };
-  auto found = std::ranges::find_if(
-      choices, [&](const NodeChoice& choice) { return is_planned(choice) && is_dealt_so(choice); });
-  if (found == choices.end()) found = std::ranges::find_if(choices, is_planned);
+  std::vector<NodeChoice> choices = ChoicesOf(built, node);
+  std::erase_if(choices, std::not_fn(is_planned));
+  const auto found = std::ranges::max_element(choices, {}, likeness);
   return found == choices.end() ? std::nullopt : std::optional(*found);
 }
 

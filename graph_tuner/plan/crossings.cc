@@ -150,10 +150,11 @@ const std::vector<Deal>& Crossings::DealsOf(const TaskGrid& grid) {
   bool replaced = false;
   for (const Split split : kAlongAxes) {
     if (!priced_ || even_only_ || !grid.Can(split)) continue;
-    const Deal deal = DealOf(grid, split);
+    Deal deal = DealOf(grid, split);
     if (deal.balance > kMaxBalance) continue;
+    deal.as_even = deal.ownership.owner == even.ownership.owner && deal.balance <= 1;
     deals.push_back(deal);
-    replaced = replaced || (deal.ownership.owner == even.ownership.owner && deal.balance <= 1);
+    replaced = replaced || deal.as_even;
   }
   if (!replaced) deals.insert(deals.begin(), even);
   return deals;

@@ -50,7 +50,8 @@ struct Ownership {
 
 struct Deal {
   Ownership ownership;
-  double balance = 1;  // tasks of the busiest thread, relative to even shares
+  double balance = 1;    // tasks of the busiest thread, relative to even shares
+  bool as_even = false;  // even shares deal alike, and are left out
 };
 
 // Where the tasks of an op lie that go along its output's memory, as most do.

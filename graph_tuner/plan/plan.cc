@@ -1,8 +1,11 @@
 #include "graph_tuner/plan/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "layouts/base/error.h"
+#include "layouts/base/stable_hash.h"
 
 namespace tilesmith {
 
@@ -38,6 +41,22 @@ bool SameSchedule(const NodePlan& a, const NodePlan& b) {
 
 bool SameSchedules(const Plan& a, const Plan& b) {
   return std::ranges::equal(a.nodes, b.nodes, SameSchedule);
+}
+
+std::string PlanHash(const Plan& plan) {
+  StableHash hash;
+  hash.Add(plan.graph_hash);
+  hash.Add(static_cast<int64_t>(plan.threads));
+  for (const NodePlan& node : plan.nodes) {
+    for (const std::string& text : {node.node, node.layouts.in.ToString(), node.layouts.out.ToString(),
+                                    std::string(SplitName(node.split)), node.fused_into})
+      hash.Add(text);
+    if (!node.record) continue;
+    for (const std::string& text : {WorkloadToString(node.record->workload), node.record->template_name,
+                                    node.record->config.ToString()})
+      hash.Add(text);
+  }
+  return fmt::format("{:016x}", hash.value());
 }
 
 void RefusePlan(const std::string& reason) { throw Error(ErrorCode::kUsage, "plan: " + reason); }

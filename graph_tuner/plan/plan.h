@@ -87,6 +87,8 @@ PlacedPrediction PredictionFor(const Plan& plan, const CorePlacement& seen);
 // Whether two plans for one graph schedule a node alike: layouts, split, template, config, and what is fused.
 bool SameSchedule(const NodePlan& a, const NodePlan& b);
 bool SameSchedules(const Plan& a, const Plan& b);
+// Of the network and its schedules, for so many threads: whatever was predicted, or learned, of them.
+std::string PlanHash(const Plan& plan);
 
 // Throws Error(kUsage), "plan: REASON": it is not one for what it is to be used for.
 [[noreturn]] void RefusePlan(const std::string& reason);

@@ -91,10 +91,13 @@ class Builder {
     for (FusablePair& pair : FusablePairs(graph_)) {
       const auto found = candidates_.find(WorkloadToString(pair.workload));
       if (found == candidates_.end() || found->second.empty()) continue;
-      Fusion fusion{pair, found->second, {}};
-      for (const DealtRecord& dealt : fusion.records)
-        IndexOfForm(fusion.forms, pair.workload.input_shape(),
-                    {dealt.record->layouts.in, dealt.deal.ownership});
+      Fusion fusion{pair, found->second, {}, {}};
+      for (const DealtRecord& dealt : fusion.records) {
+        const int form = IndexOfForm(fusion.forms, pair.workload.input_shape(),
+                                     {dealt.record->layouts.in, dealt.deal.ownership});
+        fusion.as_even.resize(fusion.forms.size());
+        if (dealt.deal.as_even) fusion.as_even[static_cast<size_t>(form)] = true;
+      }
       fusions_.push_back(std::move(fusion));
     }
   }
@@ -140,8 +143,10 @@ class Builder {
     SetOptions(ins, before, vars.in_layouts, vars.in_owners);
     SetOptions(outs, behind, vars.out_layouts, vars.out_owners);
     CostMatrix seconds = AddConvVariables(id, choices);
-    for (size_t f = 0; f < read_when_fused.size(); ++f)
+    for (size_t f = 0; f < read_when_fused.size(); ++f) {
       seconds.at(read_when_fused[f], static_cast<int>(outs.size() + f)) = 0;
+      vars.as_even[static_cast<size_t>(read_when_fused[f])][outs.size() + f] = behind->as_even[f];
+    }
     built_.problem.AddPairwise(*vars.in, *vars.out, seconds);
   }
 
@@ -165,6 +170,7 @@ class Builder {
     CostMatrix seconds(static_cast<int>(ins), static_cast<int>(outs));
     std::fill(seconds.values.begin(), seconds.values.end(), kForbidden);
     vars.records.assign(ins, std::vector<const Record*>(outs, nullptr));
+    vars.as_even.assign(ins, std::vector<bool>(outs));
     const std::string& name = graph_.node(id).name;
     for (const Choice& choice : choices) {
       const Record& record = *choice.dealt.record;
@@ -178,6 +184,7 @@ class Builder {
       if (corrected >= seconds.at(choice.in, choice.out)) continue;
       seconds.at(choice.in, choice.out) = corrected;
       vars.records[static_cast<size_t>(choice.in)][static_cast<size_t>(choice.out)] = &record;
+      vars.as_even[static_cast<size_t>(choice.in)][static_cast<size_t>(choice.out)] = deal.as_even;
     }
     vars.in = built_.problem.AddVariable(name + " in", std::vector<double>(ins, 0.0));
     vars.out = built_.problem.AddVariable(name + " out", std::vector<double>(outs, 0.0));
@@ -187,6 +194,7 @@ class Builder {
   void AddTolerant(NodeId id) {
     NodeVariables& vars = built_.nodes[id];
     std::vector<double> seconds;
+    std::vector<bool> as_even;
     for (const Layout& layout : LayoutsOfNode(graph_, id, layouts_)) {
       for (const Deal& deal : crossings_.DealsOf(id, layout)) {
         const Op& op = *graph_.node(id).op;
@@ -194,6 +202,7 @@ class Builder {
         vars.out_layouts.emplace_back(
             TensorLayout(graph_.node(id), op.IsView() ? op.LayoutsOfView().out : layout));
         vars.in_owners.push_back(deal.ownership);
+        as_even.push_back(deal.as_even);
         seconds.push_back(TolerantOption(id, layout, deal));
       }
     }
@@ -202,10 +211,13 @@ class Builder {
         vars.in_layouts.emplace_back(form.layout);
         vars.in_owners.push_back(form.owned);
       }
+      as_even.insert(as_even.end(), behind->as_even.begin(), behind->as_even.end());
       vars.out_layouts.resize(vars.in_layouts.size());
       seconds.resize(vars.in_layouts.size(), 0.0);
     }
     vars.out_owners = vars.in_owners;
+    vars.as_even.assign(as_even.size(), std::vector<bool>(as_even.size()));
+    for (size_t option = 0; option < as_even.size(); ++option) vars.as_even[option][option] = as_even[option];
     vars.in = vars.out = built_.problem.AddVariable(graph_.node(id).name, std::move(seconds));
   }
 

@@ -50,6 +50,8 @@ struct NodeVariables {
   std::vector<std::optional<Layout>> in_layouts, out_layouts;
   std::vector<Ownership> in_owners, out_owners;     // of what is computed with the option
   std::vector<std::vector<const Record*>> records;  // convs: [in option][out option], null where none
+  // Likewise of convs, and of other ops for their options: Deal::as_even.
+  std::vector<std::vector<bool>> as_even;
 };
 
 struct BuiltProblem {

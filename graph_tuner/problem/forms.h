@@ -43,7 +43,8 @@ int IndexOfForm(std::vector<AnyForm>& forms, const Shape& shape, const AnyForm& 
 struct Fusion {
   FusablePair pair;
   std::vector<DealtRecord> records;
-  std::vector<Form> forms;  // distinct ones that the records read
+  std::vector<Form> forms;    // distinct ones that the records read
+  std::vector<bool> as_even;  // of each, whether one of them is of a deal so (Deal::as_even)
 
   int Index(const DealtRecord& dealt) const {
     return FindForm(forms, pair.workload.input_shape(), {dealt.record->layouts.in, dealt.deal.ownership});

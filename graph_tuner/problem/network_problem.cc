@@ -165,6 +165,10 @@ std::string NetworkProblem::Certificate(const std::string& solved) const {
   const size_t defaults = usable_->defaults.size();
   if (restriction_.fastest_records) text += " with every workload's fastest record";
   if (restriction_.even_shares) text += " in even shares";
+  if (!restriction_.without_template.empty())
+    text += " among schedules without " + restriction_.without_template;
+  if (restriction_.precision)
+    text += fmt::format(" among schedules in {}", PrecisionName(*restriction_.precision));
   if (restriction_.uniform) text += " among schedules uniformly in " + restriction_.uniform->ToString();
   if (defaults > 0) text += fmt::format(", but {} workloads run their unmeasured default schedule", defaults);
   return text;

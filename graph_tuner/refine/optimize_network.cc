@@ -55,7 +55,8 @@ class NetworkOptimizer {
   struct Size {
     const Graph& graph;
     PlanRace race;
-    size_t best = 0;  // of the race's plans
+    size_t best = 0;                        // of the race's plans
+    std::optional<size_t> untuned_at = {};  // of them, where the plan without tuning is one
     PlanMeasurement untuned = {};
     // What a new plan is expected to save; and of the network's time, as the tuner has it, when the last one
     // was made.
@@ -87,6 +88,7 @@ class NetworkOptimizer {
     if (known != work_.known_plans.end()) first = *known;
     if (!first && work_.records->empty()) first = Untuned(size);
     size.best = size.race.Enter(first ? *std::move(first) : Solve(size).plan);
+    if (known == work_.known_plans.end() && work_.records->empty()) size.untuned_at = size.best;
     Keep(index);
   }
 
@@ -203,6 +205,7 @@ class NetworkOptimizer {
       const std::optional<Plan> untuned = Untuned(size);
       if (untuned && size.race.Find(*untuned) == size.race.plans().size())
         session.push_back(size.race.Enter(*untuned));
+      if (untuned) size.untuned_at = size.race.Find(*untuned);
     }
     if (size.solutions > 0 && has_time)
       for (const Plan& rival : Rivals(size, solution)) session.push_back(size.race.Enter(rival));
@@ -211,7 +214,8 @@ class NetworkOptimizer {
     Stage(fmt::format("running {} plans by turns", session.size()));
     size.race.Run(session,
                   [&](const std::vector<const Plan*>& plans) { return work_.measure(index, plans); });
-    if (size.untuned.seconds == 0) size.untuned = size.race.plans()[session[0]].measurement;
+    if (size.untuned.seconds == 0 && size.untuned_at)
+      size.untuned = size.race.plans()[*size.untuned_at].measurement;
     ++size.solutions;
     for (size_t plan : session)
       if (size.race.RatioOf(plan) < size.race.RatioOf(size.best)) size.best = plan;
@@ -260,8 +264,10 @@ class NetworkOptimizer {
 
   static double SavedSeconds(const Size& size) {
     const PlanMeasurement& measurement = size.race.plans()[size.best].measurement;
+    if (!size.untuned_at || *size.untuned_at == size.best || !size.race.plans()[*size.untuned_at].measured())
+      return 0;
     const double ratio = size.race.RatioOf(size.best);
-    return ratio > 0 ? measurement.seconds * (1 / ratio - 1) : 0;
+    return ratio > 0 ? measurement.seconds * (size.race.RatioOf(*size.untuned_at) / ratio - 1) : 0;
   }
 
   OptimizedPlan Result(const Size& size) const {

@@ -53,10 +53,12 @@ struct NetworkOptimization {
 
 struct OptimizedPlan {
   Plan plan;
-  // What it showed in its last session, nothing of one that never ran; and the untuned plan in its first.
+  // What it showed in its last session, nothing of one that never ran; and the untuned plan likewise in its
+  // first.
   PlanMeasurement measurement, untuned;
-  double seconds_saved = 0;  // by how much it was faster than the untuned plan; 0 where it never ran
-  int solutions = 0;         // distinct ones that ran
+  // By how much it was faster than the untuned plan; 0 where one of them never ran, and where it is that one.
+  double seconds_saved = 0;
+  int solutions = 0;  // distinct ones that ran
 };
 
 struct OptimizedNetwork {

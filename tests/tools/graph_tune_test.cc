@@ -8,6 +8,7 @@
 #include "ops/conv/conv.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
+#include "tests/tools/made_up_log.h"
 #include "tools/cli/model.h"
 #include "tuner/records/log.h"
 
@@ -19,37 +20,9 @@ using Json = nlohmann::json;
 constexpr const char* kModel = "squeezenet1_1";
 constexpr const char* kInput = "input=1x3x48x48";
 
-// Every conv by the portable template, in NCHW8c and in NCHW16c.
-void WriteMadeUpLog(const std::string& path) {
-  const Target cpu = DetectCpu();
-  const ConvTemplate& portable = FindConvTemplate("portable");
-  LogWriter log(path);
-  std::set<std::string> known;
-  const Graph graph = LoadModel({.model = kModel, .batch = 0, .input_shapes = {kInput}});
-  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
-    if (!conv || !known.insert(WorkloadToString(conv->workload())).second) continue;
-    for (const int64_t block : {8, 16}) {
-      Record record;
-      record.target = cpu;
-      record.workload = conv->workload();
-      record.template_name = portable.Name();
-      record.config = portable.Default(conv->workload(), cpu);
-      record.config.Set("ic_block", conv->workload().ic == 3 ? 1 : block);
-      record.config.Set("oc_block", block);
-      record.layouts = portable.Layouts(record.workload, record.config);
-      record.seconds = block == 8 ? 1e-5 : 2e-5;
-      record.sample_seconds = {record.seconds};
-      record.tuner = "made up";
-      record.time = "2024-01-01T00:00:00Z";
-      log.Append(record);
-    }
-  }
-}
-
 class GraphTuneTest : public testing::Test {
  protected:
-  void SetUp() override { WriteMadeUpLog(File("log.jsonl")); }
+  void SetUp() override { WriteMadeUpLog(kModel, kInput, File("log.jsonl")); }
 
   std::string File(const std::string& name) const { return directory_.File(name); }
 

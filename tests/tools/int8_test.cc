@@ -85,6 +85,7 @@ TEST_F(Int8Test, TheFloatModelRunsAsThePlanSays) {
   const Json planned =
       with({"graph-tune", model, "--log", log, "-o", plan, "--rounds", "1", "--time", "10ms"});
   EXPECT_EQ(planned["calibration"], tuned["calibration"]);
+  EXPECT_EQ(planned["convs"], 3);
   // Beside the network in floats.
   ASSERT_EQ(planned["types"].size(), 3u);
   EXPECT_EQ(planned["types"][0]["type"], "f32");

@@ -2,19 +2,16 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <fstream>
 #include <thread>
 #include <vector>
 
 #include "layouts/measure/clock.h"
+#include "tests/tools/busy_programs.h"
 #include "tools/cli/system_files.h"
 
 namespace tilesmith {
@@ -41,13 +38,15 @@ class OnOneCore {
     sched_getaffinity(0, sizeof(before_), &before_);
     cpu_set_t one;
     CPU_ZERO(&one);
-    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
-      if (CPU_ISSET(cpu, &before_)) CPU_SET(cpu, &one);
+    while (!CPU_ISSET(cpu_, &before_)) ++cpu_;
+    CPU_SET(cpu_, &one);
     sched_setaffinity(0, sizeof(one), &one);
   }
   ~OnOneCore() { sched_setaffinity(0, sizeof(before_), &before_); }
+  int cpu() const { return cpu_; }
 
  private:
+  int cpu_ = 0;
   cpu_set_t before_;
 };
 
@@ -62,18 +61,8 @@ double ShareWhileComputing() {
 TEST(MachineWatchTest, AThreadThatWaitsForAnotherProgramIsDisturbed) {
   if (!std::ifstream("/proc/self/schedstat").good()) GTEST_SKIP() << "the kernel does not count that";
   const OnOneCore pinned;
-  std::vector<pid_t> others;
-  for (int i = 0; i < 4; ++i) {
-    others.push_back(fork());
-    if (others.back() != 0) continue;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (volatile bool over = false; !over;) continue;
-  }
+  const BusyPrograms others(4, pinned.cpu());
   EXPECT_EQ(ShareWhileComputing(), 1);
-  for (const pid_t other : others) {
-    kill(other, SIGKILL);
-    waitpid(other, nullptr, 0);
-  }
 }
 
 // A machine that is busy otherwise would not show it.

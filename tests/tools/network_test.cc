@@ -2,10 +2,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/plan/plan_file.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/typed_model.h"
+#include "tools/cli/model.h"
 #include "tools/cli/npy.h"
 #include "tools/cli/npz.h"
 
@@ -51,6 +54,22 @@ TEST(NetworkTest, TasksNameFusedAlternatives) {
   EXPECT_EQ(with["tasks"].size(), without["tasks"].size() + static_cast<size_t>(fused));
   EXPECT_EQ(with["total_gflop"], without["total_gflop"]);
   EXPECT_GE(fused, TestCpu().isa == Isa::kPortable ? 0 : 61);
+}
+
+TEST(NetworkTest, APlanOfOtherThreadsRunsOnThoseAskedForIfItIsForced) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.File("plan.jsonl");
+  const Graph graph = LoadModel({.model = "squeezenet1_1", .input_shapes = {"input=1x3x64x64"}});
+  Plan plan = HeuristicPlan(graph, DetectCpu(), 2);
+  for (NodePlan& node : plan.nodes) plan.predicted_seconds += node.predicted_seconds = 1e-6;
+  WritePlan(file, plan);
+  std::vector<std::string> run = {"run", "squeezenet1_1", "--plan", file, "--threads", "1", "--runs", "1"};
+  ExpectRefusal(Small(run), 2, "made for 2 threads, asked to run with 1");
+  run.emplace_back("--force");
+  const ProgramResult forced = Tilesmith(Small(run));
+  ASSERT_EQ(forced.exit_code, 0) << forced.err;
+  EXPECT_EQ(Json::parse(forced.out)["threads"], 1);
+  EXPECT_TRUE(Json::parse(forced.out)["predicted_seconds"].is_null()) << "it is of two";
 }
 
 TEST(NetworkTest, InputsAndOutputsOfOtherTypes) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/measure/clock.h"
@@ -122,10 +123,23 @@ TEST(OptimizeTest, SeveralSizesHaveAPlanEach) {
       Tilesmith(OnSmallNetwork("optimize", {"--input-shape", "input=1x3x64x64", "--for", "2s", "-o", plan}));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(ReadPlans(plan).size(), 2u);
+  const std::vector<std::string> sizes = {"input=1x3x48x48", "input=1x3x64x64"};
+  for (const std::string& size : sizes)
+    EXPECT_THAT(result.out, testing::ContainsRegex("input shapes +" + size));
   // What it goes on with stays, unless it is another network's.
-  const ProgramResult more = Tilesmith(OnSmallNetwork(
-      "optimize", {"--input-shape", "input=1x3x96x96", "--for", "2s", "-o", plan, "--resume"}));
+  const ProgramResult more = Tilesmith(
+      OnSmallNetwork("optimize", {"--input-shape", "input=1x3x64x64", "--input-shape", "input=1x3x96x96",
+                                  "--for", "2s", "-o", plan, "--resume", "--json"}));
   ASSERT_EQ(more.exit_code, 0) << more.err;
+  std::istringstream objects(more.out);
+  for (const std::string& size : {sizes[0], sizes[1], std::string("input=1x3x96x96")}) {
+    nlohmann::json object;
+    objects >> object;
+    EXPECT_EQ(object["input_shapes"], size);
+  }
+  ExpectRefusal(OnSmallNetwork("optimize", {"--input-shape", "input=1x3x64x64", "-o", plan, "--resume",
+                                            "--save", directory.File("both.json")}),
+                2, "--save is for one size of the inputs");
   EXPECT_EQ(ReadPlans(plan).size(), 3u);
   ExpectRefusal({"optimize", "resnet18", "--for", "1s", "-o", plan, "--resume"}, 2,
                 "is a plan for network \"squeezenet1_1\", not for \"resnet18\"");

@@ -119,9 +119,8 @@ struct Example {
     const Document tuned = {{"command", "tilesmith graph-tune"},
                             {"baselines", {{{"baseline", "best record of each conv"}, {"gain", 0.1}}}}};
     SavedResults results;
-    results.Add(bench.dump(-1, ' ', false, Document::error_handler_t::replace), "bench.json",
-                plan.graph_hash);
-    results.Add(tuned.dump(), "graph-tune.json", plan.graph_hash);
+    results.Add(bench.dump(-1, ' ', false, Document::error_handler_t::replace), "bench.json", plan);
+    results.Add(tuned.dump(), "graph-tune.json", plan);
     return results;
   }
 
@@ -202,18 +201,36 @@ TEST(ReportDataTest, EdgesSayLayoutsAndTransforms) {
   }
 }
 
+TEST(ReportDataTest, ResultsOfAnotherPlanAreRefused) {
+  const Example example;
+  const auto measured_with = [&](const Plan& plan) {
+    return Document{{"command", "bench"}, {"graph_hash", plan.graph_hash}, {"plan_hash", PlanHash(plan)}}
+        .dump();
+  };
+  Plan other = example.plan;
+  other.predicted_seconds *= 2;
+  SavedResults results;
+  results.Add(measured_with(other), "same.json", example.plan);
+  EXPECT_THAT(results.without_plan(), testing::IsEmpty());
+  other.nodes.back().split = Split::kRows;
+  EXPECT_THROW(results.Add(measured_with(other), "other.json", example.plan), Error);
+  results.Add(Document{{"command", "bench"}, {"graph_hash", example.plan.graph_hash}}.dump(), "old.json",
+              example.plan);
+  EXPECT_THAT(results.without_plan(), testing::ElementsAre("old.json"));
+}
+
 TEST(ReportDataTest, ResultsMayHoldAnything) {
   const Example example;
   SavedResults results;
-  EXPECT_THROW(results.Add("[1]", "a.json", ""), Error);
-  EXPECT_THROW(results.Add("{\"a\":", "a.json", ""), Error);
-  EXPECT_THROW(results.Add(R"({"network_seconds": 1})", "a.json", ""), Error) << "no command printed it";
-  EXPECT_THROW(results.Add(R"({"command": "", "graph_hash": "0123"})", "a.json", example.plan.graph_hash),
-               Error);
+  EXPECT_THROW(results.Add("[1]", "a.json", example.plan), Error);
+  EXPECT_THROW(results.Add("{\"a\":", "a.json", example.plan), Error);
+  EXPECT_THROW(results.Add(R"({"network_seconds": 1})", "a.json", example.plan), Error)
+      << "no command printed it";
+  EXPECT_THROW(results.Add(R"({"command": "", "graph_hash": "0123"})", "a.json", example.plan), Error);
   results.Add(
       R"({"network_seconds": "soon", "rows": [1, {"ours_seconds": [2], "shape": {"a": 1}}], "steps": {"a": 2},
                   "baselines": 7, "network_sample_seconds": [1, "2", null], "peak_flops": null, "command": 3})",
-      "a.json", "");
+      "a.json", example.plan);
   const Document trace =
       Document::parse(R"({"traceEvents": [3, {"ph": "X"}, {"ph": "B", "ts": 1, "dur": 1}]})");
   const Document data =
@@ -350,6 +367,18 @@ TEST(ReportCommandTest, WritesAPageOfATunedNetwork) {
   EXPECT_THAT(without.out, HasSubstr("give its sizes with --input-shape"));
   ExpectRefusal({"report", log, plan, bench, "-o", page, "--model", "resnet18"}, 2, "is another network");
   ExpectRefusal({"report", log, plan, bench, "-o", page, "--batch", "8"}, 2, "is another network");
+  const std::string untuned = directory.File("untuned.json");
+  ASSERT_EQ(
+      with_shape({"bench", "squeezenet1_1", "--time", "1ms", "--network-time", "1ms", "--save", untuned})
+          .exit_code,
+      0);
+  ExpectRefusal({"report", log, plan, untuned, "-o", page}, 2, "measured with another plan");
+  const std::string foreign = directory.File("foreign.jsonl");
+  ASSERT_EQ(Tilesmith({"tune", kSmallConv, "-o", foreign, "--trials", "1", "--no-baseline"}).exit_code, 0);
+  const ProgramResult unlike = with_shape({"report", foreign, plan, "-o", page, "--no-explain"});
+  EXPECT_THAT(unlike.err, HasSubstr("has no record of them"));
+  EXPECT_THAT(unlike.out, HasSubstr("not in it: the tuning of 18 of the plan's 18 convolutions"));
+  EXPECT_THAT(ReadFile(page), HasSubstr("has no record of them"));
   WriteFile(directory.File("other.json"), R"({"command": "", "version": [1, 7, 4]})");
   ExpectRefusal({"report", log, plan, directory.File("other.json"), "-o", page}, 2,
                 "not what `tilesmith bench --json` prints");

@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/error.h"
+#include "layouts/base/thread_team.h"
 #include "tests/support/temporary_files.h"
+#include "tests/tools/busy_programs.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/model.h"
 #include "tools/network/network_run.h"
@@ -81,6 +84,14 @@ TEST_F(StreamRunsTest, SidesTakeTurns) {
     EXPECT_LE(times[side].runs_per_second, 1000.0 / (side + 1) * static_cast<double>(streams));
     EXPECT_GT(times[side].runs.size(), 4u) << "each turn has one";
   }
+}
+
+TEST_F(StreamRunsTest, StreamsThatWaitForOtherProgramsAreDisturbed) {
+  if (!std::ifstream("/proc/self/schedstat").good()) GTEST_SKIP() << "the kernel does not count that";
+  const BusyPrograms others(4, ProcessCores()[0]);
+  const OpenStream computing = [] { return [] {}; };
+  const StreamOptions options = {.streams = 1, .seconds = 0.4, .warmup_seconds = 0};
+  EXPECT_EQ(TimeStreams({&computing, 1}, 1, options).front().disturbed_share, 1);
 }
 
 TEST_F(StreamRunsTest, ASideThatFailsEndsAllStreams) {

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <limits>
 #include <utility>
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "ops/conv/convolution.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
@@ -121,10 +121,7 @@ class GraphTuneCommand : public Command {
   void Show(ModelOptions model, const GraphTunedModel& tuned, ProgressLine& progress) const {
     model.quantization = tuned.refined.plan.quantization;
     Report report;
-    if (!model.input_shapes.empty()) {
-      report.Fact("input_shapes", "input shapes",
-                  TextCell(fmt::format("{}", fmt::join(model.input_shapes, " "))));
-    }
+    AddShapes(report, model);
     AddFacts(report, tuned);
     if (!tuned.refined.rounds.empty()) report.AddTable(RoundsTable(tuned.refined));
     if (!tuned.refined.check.steps.empty()) AddDifferences(report, tuned);
@@ -149,7 +146,7 @@ class GraphTuneCommand : public Command {
 
   static void AddDetails(Report& details, const GraphTunedModel& tuned) {
     AddOrigin(details, tuned.machine->target());
-    details.Fact("graph_hash", "", TextCell(tuned.refined.plan.graph_hash));
+    AddHashes(details, tuned.refined.plan);
     std::vector<StepProfile> steps;
     steps.reserve(tuned.steps.size());
     for (const StepDifference& step : tuned.steps) steps.push_back(step.matched.step);
@@ -185,17 +182,24 @@ class GraphTuneCommand : public Command {
     return plans;
   }
 
+  // Those of bytes among them, which run without a record as well.
+  static bool IsConv(const Graph& graph, const std::string& node) {
+    const auto id = graph.Find(node);
+    return id && dynamic_cast<const ConvolutionOp*>(graph.node(*id).op.get()) != nullptr;
+  }
+
   void AddFacts(Report& report, const GraphTunedModel& tuned) const {
     const RefinedPlan& refined = tuned.refined;
     const Plan& plan = refined.plan;
     int64_t convs = 0, unmeasured = 0, fused = 0;
     double conv_seconds = 0, transform_seconds = 0;
     for (const NodePlan& node : plan.nodes) {
-      if (!node.fused_into.empty()) ++fused;
-      if (node.op_type == "Conv") ++convs;
-      if (!node.record) continue;
+      const bool is_fused = !node.fused_into.empty(), is_conv = IsConv(tuned.graph, node.node);
+      fused += is_fused;
+      convs += is_conv;
+      if (!node.record && !is_conv) continue;
       conv_seconds += node.predicted_seconds;
-      if (node.record->seconds == 0) ++unmeasured;
+      unmeasured += node.record ? node.record->seconds == 0 : !is_fused;
     }
     int64_t interpolated = 0;
     for (const TransformPlan& transform : plan.transforms) {

@@ -12,6 +12,7 @@
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
+#include "tools/network/prediction_report.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/network_types.h"
 #include "tools/tune/optimize_model.h"
@@ -74,6 +75,10 @@ class OptimizeCommand : public Command {
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
     RequireReplaceable(save_path_, OutputFormat::kJson,
                        {request_.plan_path, request_.arguments.log_path, request_.arguments.model.model});
+    if (!save_path_.empty() && SizesOf(request_.arguments.model).size() > 1) {
+      throw Error(ErrorCode::kUsage,
+                  "--save is for one size of the inputs; --json prints an object for each");
+    }
     CheckAccuracyLimits(request_.arguments.tuning.accuracy);
     if (resume_) request_.existing_log = ExistingLog::kResume;
     if (overwrite_) request_.existing_log = ExistingLog::kOverwrite;
@@ -99,32 +104,49 @@ class OptimizeCommand : public Command {
   }
 
  private:
+  // JSON has an object for each size of the inputs.
   void Print(const OptimizedModel& optimized) const {
+    const size_t count = optimized.plans.size();
+    if (!json_ || count < 2) return Print(ReportOf(optimized, 0, count));
+    for (size_t size = 0; size < count; ++size) Print(ReportOf(optimized, size, 1));
+  }
+
+  void Print(const Report& report) const {
+    report.Print(json_);
+    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+  }
+
+  // Of `count` sizes from `first` on.
+  Report ReportOf(const OptimizedModel& optimized, size_t first, size_t count) const {
     Report report;
+    const GraphTuningArguments& arguments = request_.arguments;
+    const std::vector<ModelOptions> sizes = SizesOf(arguments.model);
+    const bool random = arguments.model.calibration.paths.empty();
     if (!optimized.plans.empty()) AddCalibration(report, optimized.plans.front().plan.quantization.get());
     AddTuningTable(report, optimized.rows);
-    for (const OptimizedPlan& plan : optimized.plans) AddPlan(report, plan);
-    const bool random = request_.arguments.model.calibration.paths.empty();
-    for (const OutputDifference& difference : optimized.differences)
-      AddOutputError(report, difference.error, random);
-    for (const std::vector<TypeRun>& types : optimized.types)
-      if (!types.empty()) report.AddTable(TypesTable(types, random));
+    for (size_t size = first; size < first + count; ++size) {
+      AddShapes(report, sizes[size]);
+      AddPlan(report, optimized.plans[size]);
+      if (size < optimized.differences.size())
+        AddOutputError(report, optimized.differences[size].error, random);
+      if (size < optimized.types.size() && !optimized.types[size].empty())
+        report.AddTable(TypesTable(optimized.types[size], random));
+    }
     report.Fact("plan", "plan", TextCell(request_.plan_path));
     report.Fact("plans_written", "plans written", CountCell(optimized.plans_written));
     report.Fact("first_plan_seconds", "the first after",
                 {optimized.first_plan_seconds, DurationText(optimized.first_plan_seconds)});
-    const std::string& log = request_.arguments.log_path;
+    const std::string& log = arguments.log_path;
     report.Fact("log", "log", TextCell(log.empty() ? LogPathBeside(request_.plan_path) : log));
     if (optimized.database_path) report.Fact("database", "database", TextCell(*optimized.database_path));
     report.Fact("elapsed_seconds", "elapsed",
                 {optimized.elapsed_seconds, DurationText(optimized.elapsed_seconds)});
     AddDisturbance(report, optimized.disturbance);
-    AddOrigin(report.details(), ChosenTarget(request_.arguments.machine));
-    report.Print(json_);
-    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+    AddOrigin(report.details(), ChosenTarget(arguments.machine));
+    if (count == 1) AddHashes(report.details(), optimized.plans[first].plan);
+    return report;
   }
 
-  // Where there are several sizes, JSON has the last one's.
   static void AddPlan(Report& report, const OptimizedPlan& optimized) {
     const double measured = optimized.measurement.seconds;
     const double saved = optimized.seconds_saved;
@@ -132,9 +154,10 @@ class OptimizeCommand : public Command {
     report.Fact("measured_seconds", "measured ms", KnownMillisecondsCell(measured));
     report.Fact("predicted_seconds", "predicted ms", KnownMillisecondsCell(KnownPrediction(optimized.plan)));
     report.Fact("untuned_ratio", "untuned takes",
-                measured > 0 ? Cell{(measured + saved) / measured,
-                                    fmt::format("{:.2f} times as long", (measured + saved) / measured)}
-                             : NoCell());
+                measured > 0 && saved != 0
+                    ? Cell{(measured + saved) / measured,
+                           fmt::format("{:.2f} times as long", (measured + saved) / measured)}
+                    : NoCell());
     report.Fact("solutions", "solutions that ran", CountCell(optimized.solutions));
     report.Fact("certificate", "certificate", TextCell(optimized.plan.certificate));
   }

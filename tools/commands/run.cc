@@ -138,9 +138,9 @@ class RunNetworkCommand : public Command {
     report.Fact("network", "network", TextCell(plan.network));
     AddCalibration(report, model_.quantization.get());
     AddOrigin(report.details(), machine->target());
-    report.details().Fact("graph_hash", "", TextCell(plan.graph_hash));
+    AddHashes(report.details(), plan);
     report.Fact("load_seconds", "loading ms", MillisecondsCell(load_seconds));
-    AddTimes(report, plan, times, run.executor());
+    AddTimes(report, plan, machine->threads(), times, run.executor());
     AddDisturbance(report, watch.total());
     to_make_ = WantedBehindRuns();
     if (profile_ || !csv_path_.empty() || !trace_path_.empty())
@@ -186,8 +186,10 @@ class RunNetworkCommand : public Command {
     report.Print(json_);
   }
 
-  static void AddTimes(Report& report, const Plan& plan, const RunTimes& times, const Executor& executor) {
-    report.Fact("threads", "threads", CountCell(plan.threads));
+  // A plan that was forced may be of other threads.
+  static void AddTimes(Report& report, const Plan& plan, int threads, const RunTimes& times,
+                       const Executor& executor) {
+    report.Fact("threads", "threads", CountCell(threads));
     report.Fact("schedule", "schedule", TextCell(plan.solver));
     report.Fact("runs", "runs", CountCell(static_cast<int64_t>(times.seconds.size())));
     report.Fact("first_seconds", "first run ms", MillisecondsCell(times.untimed_seconds));
@@ -195,7 +197,8 @@ class RunNetworkCommand : public Command {
     report.Fact("median_seconds", "median ms", MillisecondsCell(times.median));
     report.Fact("p90_seconds", "p90 ms", MillisecondsCell(times.p90));
     report.details().Fact("sample_seconds", "", ListCell(times.seconds));
-    report.Fact("predicted_seconds", "predicted ms", KnownMillisecondsCell(KnownPrediction(plan)));
+    report.Fact("predicted_seconds", "predicted ms",
+                KnownMillisecondsCell(plan.threads == threads ? KnownPrediction(plan) : 0));
     report.Fact("activation_bytes", "activations MiB",
                 MebibytesCell(static_cast<int64_t>(executor.ArenaBytes())));
     report.Fact("weight_bytes", "weights MiB",

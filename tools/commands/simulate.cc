@@ -173,9 +173,18 @@ class SimulateCommand : public Command {
     return Quantile(trials, 0.5);
   }
 
+  bool Reached(double trials) const { return trials <= static_cast<double>(trials_); }
+
   Cell TrialsCell(double trials) const {
-    if (trials > static_cast<double>(trials_)) return {trials, fmt::format("> {}", trials_)};
-    return RealCell(trials, 0);
+    return Reached(trials) ? RealCell(trials, 0) : Cell{std::monostate(), fmt::format("> {}", trials_)};
+  }
+
+  // Trials to 5% over random search's.
+  Cell OfRandomCell(const Series& series) const {
+    const Series* random = RandomOn(series.space);
+    if (!random) return NoCell();
+    const double trials = MedianTrials(series, kNear), of_random = MedianTrials(*random, kNear);
+    return Reached(trials) && Reached(of_random) ? PercentCell(trials / of_random) : NoCell();
   }
 
   const Series* RandomOn(size_t space) const {
@@ -199,15 +208,13 @@ class SimulateCommand : public Command {
                  {"regret_end", "at the end"}});
     for (const Series& series : series_) {
       const MeasuredSpace& space = spaces_[series.space];
-      const double near = MedianTrials(series, kNear);
-      const Series* random = RandomOn(series.space);
       table.AddRow({TextCell(WorkloadToString(space.workload)), TextCell(space.template_name),
                     CountCell(static_cast<int64_t>(space.seconds.size())),
                     PercentCell(ShareWithin(space, kNear)),
-                    TextCell(series.tuner + (series.taught ? " + history" : "")), TrialsCell(near),
-                    TrialsCell(MedianTrials(series, kNearer)),
-                    random ? PercentCell(near / MedianTrials(*random, kNear)) : NoCell(),
-                    RegretCell(series, 100), RegretCell(series, static_cast<int>(trials_))});
+                    TextCell(series.tuner + (series.taught ? " + history" : "")),
+                    TrialsCell(MedianTrials(series, kNear)), TrialsCell(MedianTrials(series, kNearer)),
+                    OfRandomCell(series), trials_ < 100 ? NoCell() : RegretCell(series, 100),
+                    RegretCell(series, static_cast<int>(trials_))});
     }
     return table;
   }

@@ -33,7 +33,8 @@ class MachineWatch {
  public:
   MachineWatch();
   // Ends the interval that began with construction or the last call, and adds it to the total. Counted are
-  // the threads of this process and of `worker`, 0 being none.
+  // the threads of this process and of `worker`, 0 being none, as long as they live: what one has waited
+  // is forgotten when it ends.
   Disturbance EndInterval(pid_t worker = 0);
   // What went before is not counted.
   void Skip(pid_t worker = 0);

@@ -191,7 +191,7 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
   report.Fact("network_plan", "  plan", TextCell(fmt::format("{} ({})", plan.solver, plan.certificate)));
   Report& details = report.details();
   details.Fact("network", "", TextCell(plan.network));
-  details.Fact("graph_hash", "", TextCell(plan.graph_hash));
+  AddHashes(details, plan);
   if (bench.onednn_seconds > 0) {
     details.Fact("network_ratio_low", "", RatioCell(bench.ratio.low));
     details.Fact("network_ratio_high", "", RatioCell(bench.ratio.high));

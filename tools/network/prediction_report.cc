@@ -92,6 +92,11 @@ HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMe
   return heavy;
 }
 
+void AddHashes(Report& details, const Plan& plan) {
+  details.Fact("graph_hash", "", TextCell(plan.graph_hash));
+  details.Fact("plan_hash", "", TextCell(PlanHash(plan)));
+}
+
 void AddPlacement(Report& report, const std::string& prefix, const CorePlacement& seen,
                   const CorePlacement& predicted_at) {
   if (!seen.is_known()) return;

@@ -25,6 +25,9 @@ struct HeavySteps {
 };
 HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMeasurement& measurement);
 
+// Of its network and of itself, by which a report knows what was measured.
+void AddHashes(Report& details, const Plan& plan);
+
 // How the cores were placed ("barriers us", "arithmetic us"), and how when the plan was measured, if that was
 // otherwise: "0.10 (predicted at 0.31)". Nothing where `seen` is unknown. `prefix` is of the facts' JSON
 // names.

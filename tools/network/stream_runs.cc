@@ -6,6 +6,7 @@
 #include <barrier>
 #include <exception>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -122,9 +123,8 @@ std::vector<StreamTimes> TimeStreams(std::span<const OpenStream> sides, int64_t 
   std::vector<std::exception_ptr> errors(streams);
   std::barrier<> next_turn(static_cast<std::ptrdiff_t>(streams));
   std::atomic<bool> failed{false};
-  const auto work = [&](size_t stream) {
+  const auto work = [&](size_t stream, std::vector<std::function<void()>>& runs) {
     PinTeam(std::span(cores).subspan(stream * static_cast<size_t>(threads), static_cast<size_t>(threads)));
-    std::vector<std::function<void()>> runs;
     for (const OpenStream& open : sides) {
       runs.push_back(open());
       runs.back()();
@@ -140,23 +140,30 @@ std::vector<StreamTimes> TimeStreams(std::span<const OpenStream> sides, int64_t 
     }
   };
   MachineWatch watch;
+  // A watch sees threads that live: all of them wait for it at the end.
+  std::latch over(static_cast<std::ptrdiff_t>(streams)), watched(1);
   std::vector<std::thread> team;
   team.reserve(streams);
   for (size_t stream = 0; stream < streams; ++stream) {
     team.emplace_back([&, stream] {
+      std::vector<std::function<void()>> runs;
       try {
-        work(stream);
+        work(stream, runs);
       } catch (...) {
         errors[stream] = std::current_exception();
         failed = true;
       }
       next_turn.arrive_and_drop();
+      over.count_down();
+      watched.wait();
     });
   }
+  over.wait();
+  const double disturbed = watch.EndInterval().share();
+  watched.count_down();
   for (std::thread& thread : team) thread.join();
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
-  const double disturbed = watch.EndInterval().share();
   std::vector<StreamTimes> times;
   times.reserve(sides.size());
   for (const std::vector<Counted>& side : counted) times.push_back(SumOf(side, threads, disturbed));

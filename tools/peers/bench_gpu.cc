@@ -18,6 +18,7 @@
 #include "tools/cli/results_file.h"
 #include "tools/network/network_run.h"
 #include "tools/network/outputs.h"
+#include "tools/peers/log_plan.h"
 #include "tuner/precision.h"
 #include "tuner/records/best_records.h"
 #include "tuner/tune.h"
@@ -44,7 +45,10 @@ class GpuBench {
       best_ =
           BestRecords(RecordsIn(request_.precision, LoadUsableRecords(request_.log_path, machine_->target())),
                       machine_->target());
-    if (targets.is_network()) bench_.plan = OpenPlan(request_.plan_path, targets.graphs.front(), machine_);
+    if (targets.is_network())
+      bench_.plan = request_.plan_path.empty() && !best_.empty()
+                        ? PlanOfFastest(targets.graphs.front(), machine_, FastestOf(best_))
+                        : OpenPlan(request_.plan_path, targets.graphs.front(), machine_);
     try {
       bench_.cudnn = cuda::CudnnVersion();
     } catch (const Error& error) {
@@ -64,12 +68,12 @@ class GpuBench {
     const std::string key = WorkloadToString(workload);
     for (const NodePlan& node : bench_.plan.nodes) {
       if (node.record && WorkloadToString(node.record->workload) == key)
-        return {node.record->template_name, node.record->config, "plan"};
+        return ScheduleIn(*node.record, !request_.plan_path.empty());
     }
     if (const auto found = best_.find(key); found != best_.end()) {
       const auto best =
           std::ranges::min_element(found->second, {}, [](const auto& entry) { return entry.second.seconds; });
-      return {best->second.template_name, best->second.config, "log"};
+      return ScheduleIn(best->second, false);
     }
     if (in_bf16()) {
       const auto narrow = TemplatesToTune(workload, machine_->target(), {}, DataType::kBf16);
@@ -104,22 +108,24 @@ class GpuBench {
   std::optional<Plan> CudnnPlan(const Graph& graph, int64_t block, int64_t* guests) {
     std::map<std::string, Record> records;
     bool any = false;
-    Plan plan = PlanOfRecords(graph, machine_->target(), [&](const ConvWorkload& workload) {
-      const auto [found, is_new] = records.try_emplace(WorkloadToString(workload));
-      if (!is_new) return found->second;
-      sinks_.Stage(fmt::format("cuDNN, {}", found->first));
-      std::string refusal;
-      GpuTensors tensors(workload, machine_);
-      const std::optional<CudnnChoice> choice =
-          FastestCudnn(workload, tensors, machine_, bench_.cold, {cudnn_type(), block}, &refusal);
-      found->second = DefaultRecord(workload, machine_->target(), 1);
-      if (!choice) return found->second;
-      any = true;
-      found->second.template_name = choice->schedule.template_name;
-      found->second.config = choice->schedule.config;
-      found->second.layouts = choice->layouts;
-      return found->second;
-    });
+    Plan plan = PlanOfRecords(
+        graph, machine_->target(), 1, [&](const ConvWorkload& workload) -> std::optional<Record> {
+          if (workload.runs_as_op()) return std::nullopt;
+          const auto [found, is_new] = records.try_emplace(WorkloadToString(workload));
+          if (!is_new) return found->second;
+          sinks_.Stage(fmt::format("cuDNN, {}", found->first));
+          std::string refusal;
+          GpuTensors tensors(workload, machine_);
+          const std::optional<CudnnChoice> choice =
+              FastestCudnn(workload, tensors, machine_, bench_.cold, {cudnn_type(), block}, &refusal);
+          found->second = DefaultRecord(workload, machine_->target(), 1);
+          if (!choice) return found->second;
+          any = true;
+          found->second.template_name = choice->schedule.template_name;
+          found->second.config = choice->schedule.config;
+          found->second.layouts = choice->layouts;
+          return found->second;
+        });
     if (!any) return std::nullopt;
     *guests = std::ranges::count_if(plan.nodes, [](const NodePlan& node) {
       return node.record && node.record->template_name != "cudnn";

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
 #include "templates/base/fma_peak.h"
 #include "tools/bench/bench_report.h"
@@ -20,7 +21,9 @@
 #include "tools/cli/results_file.h"
 #include "tools/doctor/measurements.h"
 #include "tools/network/network_run.h"
+#include "tools/peers/log_plan.h"
 #include "tools/peers/onnx_runtime.h"
+#include "tools/peers/scratch_folder.h"
 #include "tuner/records/best_records.h"
 
 namespace tilesmith {
@@ -47,7 +50,9 @@ class ModelBench {
     const std::string& library = request_.onnxruntime;
     if (targets.is_network() && !library.empty() && !FindOnnxRuntime(library).empty())
       RequireOnnxRuntime(library);
-    if (targets.is_network()) bench_.plan = OpenPlan(request_.plan_path, targets.graphs.front(), machine_);
+    bench_.cold_weights =
+        ColdWeights(request_.conditions, targets.tasks, targets.is_network(), machine_->target());
+    if (targets.is_network()) bench_.plan = FindPlan(targets.graphs.front());
     const PinnedTeam team(machine_);
     WarnIfDisturbed(machine_, sinks_);
     bench_.type = type_;
@@ -67,9 +72,8 @@ class ModelBench {
   double PeakNow() const { return MeasureFmaPeak(machine_->target(), machine_->threads(), bench_.peak_type); }
 
   void BenchTasks(const Targets& targets) {
-    bench_.cold_weights =
-        ColdWeights(request_.conditions, targets.tasks, targets.is_network(), machine_->target());
     bench_.view = {request_.against == "direct", bench_.peak_flops};
+    if (targets.is_network() && by_log()) WarnOfMissing(targets.tasks, Fastest(bench_.cold_weights, {}));
     Measure(targets.is_network() ? TasksOf(bench_.plan) : targets.tasks, bench_.cold_weights, bench_.rows);
     bench_.geomean = TotalsOf(bench_.rows, bench_.view).geomean;
     if (!targets.is_network()) return;
@@ -100,38 +104,52 @@ class ModelBench {
     return BestRecords(records, machine_->target());
   }
 
-  // By canonical workload: of the log the fastest record, those of the wanted kind of weights first; of a
-  // plan the first schedule of a workload that it schedules differently in different places.
-  std::map<std::string, Schedule> FindSchedules(bool cold, const AccuracyLimits& limits) const {
+  // Whether a network's schedules are the log's.
+  bool by_log() const { return request_.plan_path.empty() && !request_.log_path.empty(); }
+
+  Plan FindPlan(const Graph& graph) const {
+    if (!by_log()) return OpenPlan(request_.plan_path, graph, machine_);
+    Plan plan = PlanOfFastest(graph, machine_, Fastest(bench_.cold_weights, {}));
+    plan.quantization = request_.targets.model.quantization;
+    return plan;
+  }
+
+  // Of the log, those of the wanted kind of weights first.
+  FastestRecords Fastest(bool cold, const AccuracyLimits& limits) const {
+    FastestRecords fastest = FastestOf(BestOf(cold, limits));
+    fastest.merge(FastestOf(BestOf(!cold, limits)));
+    return fastest;
+  }
+
+  // By canonical workload: the log's; of a plan the first schedule of a workload that it schedules
+  // differently in different places.
+  std::map<std::string, Schedule> FindSchedules(const FastestRecords& fastest) const {
     std::map<std::string, Schedule> schedules;
-    for (const bool wanted : {cold, !cold}) {
-      for (const auto& [workload, by_layouts] : BestOf(wanted, limits)) {
-        const auto best =
-            std::ranges::min_element(by_layouts, {}, [](const auto& entry) { return entry.second.seconds; });
-        schedules.insert({workload, {best->second.template_name, best->second.config, "log"}});
-      }
-    }
     for (const NodePlan& node : bench_.plan.nodes) {
       if (!node.record) continue;
-      schedules.insert_or_assign(WorkloadToString(node.record->workload),
-                                 Schedule{node.record->template_name, node.record->config, "plan"});
+      schedules.insert(
+          {WorkloadToString(node.record->workload), ScheduleIn(*node.record, !request_.plan_path.empty())});
     }
+    for (const auto& [workload, record] : fastest) schedules.insert({workload, ScheduleIn(record, false)});
     return schedules;
+  }
+
+  void WarnOfMissing(const std::vector<ConvTask>& tasks, const FastestRecords& fastest) const {
+    const int64_t missing = std::ranges::count_if(
+        tasks, [&](const ConvTask& task) { return !fastest.contains(WorkloadToString(task.workload)); });
+    if (missing == 0) return;
+    sinks_.Warn(
+        fmt::format("{} has no usable record of {} of {} convolutions, which run in default schedules",
+                    request_.log_path, missing, tasks.size()));
   }
 
   void Measure(const std::vector<ConvTask>& tasks, bool cold, std::vector<BenchRow>& rows) {
     AccuracyLimits limits;
     if (!tasks.empty()) limits.forbidden_templates = tasks.front().forbidden_templates;  // alike in a suite
-    const std::map<std::string, Schedule> schedules = FindSchedules(cold, limits);
+    const FastestRecords fastest = Fastest(cold, limits);
+    const std::map<std::string, Schedule> schedules = FindSchedules(fastest);
     const BestByWorkload best = BestOf(cold, limits);
-    const auto lacks = [&](const ConvTask& task) {
-      return !schedules.contains(WorkloadToString(task.workload));
-    };
-    const int64_t missing = std::ranges::count_if(tasks, lacks);
-    if (!request_.log_path.empty() && missing > 0)
-      sinks_.Warn(
-          fmt::format("{} has no usable record of {} of {} convolutions, which run in default schedules",
-                      request_.log_path, missing, tasks.size()));
+    if (bench_.plan.nodes.empty() && !request_.log_path.empty()) WarnOfMissing(tasks, fastest);
     const DuelOptions duel = {
         .seconds = request_.seconds, .cold = cold, .threads = machine_->threads(), .stop = sinks_.stop};
     for (const ConvTask& task : tasks) {
@@ -166,7 +184,7 @@ class ModelBench {
     options.stop = sinks_.stop;
     bench_.watch.Skip();
     std::optional<NetworkRun> untuned;
-    if (!request_.plan_path.empty()) {
+    if (!request_.plan_path.empty() || bench_.plan.solver != "heuristic") {
       const Plan plan = HeuristicPlan(graph, machine_->target(), machine_->threads());
       untuned.emplace(graph, plan, machine_, RandomInputs(graph, 1), sinks_.stop);
     }
@@ -183,9 +201,12 @@ class ModelBench {
       return;
     }
     sinks_.Stage("beside ONNX Runtime");
+    const ScratchFolder scratch;
+    std::string plan_path = request_.plan_path;
+    if (by_log()) WritePlan(plan_path = scratch.File("plan.jsonl"), bench_.plan);
     try {
       bench_.peer = BenchPeer({.model = request_.targets.model,
-                               .plan_path = request_.plan_path,
+                               .plan_path = plan_path,
                                .machine = machine_,
                                .library = library,
                                .seconds = request_.network_seconds,

@@ -18,7 +18,7 @@ nlohmann::ordered_json TextOrKnobs(const nlohmann::json& object, const char* nam
 
 }  // namespace
 
-void SavedResults::Add(const std::string& text, const std::string& source, const std::string& graph_hash) {
+void SavedResults::Add(const std::string& text, const std::string& source, const Plan& plan) {
   nlohmann::json json = ParseJson(text);
   if (!json.is_object() || !json.contains("command")) {
     throw Error(
@@ -26,10 +26,17 @@ void SavedResults::Add(const std::string& text, const std::string& source, const
         fmt::format("{}: not a JSON object as bench, graph-tune, optimize and run --json print one", source));
   }
   const auto hash = json.find("graph_hash");
-  if (hash != json.end() && *hash != graph_hash) {
+  if (hash != json.end() && *hash != plan.graph_hash) {
     throw Error(ErrorCode::kUsage, fmt::format("{}: results of another network ({}) than the plan's ({})",
-                                               source, JsonLine(*hash), graph_hash));
+                                               source, JsonLine(*hash), plan.graph_hash));
   }
+  const auto measured = json.find("plan_hash");
+  if (measured != json.end() && *measured != PlanHash(plan)) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{}: measured with another plan ({}) than this one ({}): measure it with --plan",
+                            source, JsonLine(*measured), PlanHash(plan)));
+  }
+  if (hash != json.end() && measured == json.end()) without_plan_.push_back(source);
   results_.push_back(std::move(json));
 }
 

@@ -8,14 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/plan/plan.h"
+
 namespace tilesmith {
 
 class SavedResults {
  public:
   // Members come behind those of what was added before: of one name the first counts. Throws Error(kUsage)
-  // naming the source when the text is no JSON object that says its command, or says that it is of a network
-  // with another hash (GraphHash).
-  void Add(const std::string& text, const std::string& source, const std::string& graph_hash);
+  // naming the source when the text is no JSON object that says its command, or says that it is of another
+  // network or was measured with another plan (GraphHash, PlanHash).
+  void Add(const std::string& text, const std::string& source, const Plan& plan);
 
   bool Has(const std::string& name) const;  // not null
   std::optional<double> Number(const std::string& name) const;
@@ -26,10 +28,13 @@ class SavedResults {
                                            std::initializer_list<const char*> numbers) const;
   // A list of what each of them says of where it is from.
   nlohmann::ordered_json Origins() const;
+  // The sources of those of a network that do not say which plan was measured, as older versions' do.
+  const std::vector<std::string>& without_plan() const { return without_plan_; }
 
  private:
   const nlohmann::json* Find(const std::string& name) const;  // null: nowhere
   std::vector<nlohmann::json> results_;
+  std::vector<std::string> without_plan_;
 };
 
 // The number or the text, else null.

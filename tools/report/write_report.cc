@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <set>
 
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
@@ -44,9 +46,23 @@ FoundGraph FindGraph(ModelOptions model, const Plan& plan) {
 
 void AddBench(const std::string& path, const Plan& plan, SavedResults& results) {
   if (path.empty()) return;
-  results.Add(ReadTextFile(path), path, plan.graph_hash);
+  results.Add(ReadTextFile(path), path, plan);
   if (!results.Has("geomean_ratio") && !results.Has("sweep"))
     throw Error(ErrorCode::kUsage, fmt::format("{}: not what `tilesmith bench --json` prints", path));
+}
+
+// How many of the plan's convolutions the log has no record of.
+std::string MissingTuning(const std::string& log_path, const std::vector<Record>& records, const Plan& plan) {
+  if (log_path.empty()) return "";
+  std::set<std::string> tuned, planned;
+  for (const Record& record : records) tuned.insert(WorkloadToString(record.workload));
+  for (const NodePlan& node : plan.nodes)
+    if (node.record) planned.insert(WorkloadToString(node.record->workload));
+  const int64_t missing =
+      std::ranges::count_if(planned, [&](const std::string& workload) { return !tuned.contains(workload); });
+  if (missing == 0) return "";
+  return fmt::format("the tuning of {} of the plan's {} convolutions: {} has no record of them", missing,
+                     planned.size(), log_path);
 }
 
 nlohmann::json ReadTrace(const std::string& path) {
@@ -71,8 +87,8 @@ WrittenReport WriteReport(const ReportRequest& request, const WorkSinks& sinks) 
       request.log_path.empty() ? std::vector<Record>() : LoadRecords(request.log_path);
   SavedResults results;
   AddBench(request.bench_path, plan, results);
-  for (const std::string& path : request.result_paths) results.Add(ReadTextFile(path), path, plan.graph_hash);
-  for (const std::string& text : request.results) results.Add(text, "results", plan.graph_hash);
+  for (const std::string& path : request.result_paths) results.Add(ReadTextFile(path), path, plan);
+  for (const std::string& text : request.results) results.Add(text, "results", plan);
   nlohmann::json trace = ReadTrace(request.trace_path);
   FoundGraph found = FindGraph(request.model, plan);
 
@@ -84,6 +100,12 @@ WrittenReport WriteReport(const ReportRequest& request, const WorkSinks& sinks) 
   }
   WrittenReport written;
   if (!found.graph) written.missing.push_back("the network: " + found.missing);
+  if (const std::string tuning = MissingTuning(request.log_path, records, plan); !tuning.empty()) {
+    sinks.Warn("not in the report: " + tuning);
+    written.missing.push_back(tuning);
+  }
+  for (const std::string& source : results.without_plan())
+    written.missing.push_back(fmt::format("which plan was measured: {} does not say", source));
   if (!explanations.missing.empty()) written.missing.push_back("explanations: " + explanations.missing);
   if (ThirdPartyFiles().empty()) {
     written.missing.push_back(

@@ -1,6 +1,7 @@
 #include "tools/tune/network_types.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -131,6 +132,12 @@ std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> 
   for (size_t i = 0; i < places.size(); ++i) runs[places[i]].ratio = RatioOf(rounds, *winner, i);
   runs[places[*winner]].is_plan = true;
   return runs;
+}
+
+void AddShapes(Report& report, const ModelOptions& model) {
+  if (model.input_shapes.empty()) return;
+  report.Fact("input_shapes", "input shapes",
+              TextCell(fmt::format("{}", fmt::join(model.input_shapes, " "))));
 }
 
 void AddOutputError(Report& report, double error, bool random_inputs) {

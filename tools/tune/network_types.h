@@ -79,6 +79,8 @@ std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> 
                               const OutputErrors& errors, std::optional<size_t> chosen, double most,
                               double seconds);
 
+// The sizes that the inputs are given, if any: "input_shapes".
+void AddShapes(Report& report, const ModelOptions& model);
 // The fact "output_error".
 void AddOutputError(Report& report, double error, bool random_inputs);
 Cell ErrorCell(double error);

@@ -385,7 +385,7 @@ class MixedOptimizer {
 std::string ProgressText(const OptimizeProgress& at) {
   std::string text = fmt::format("{} plan{} written", at.plans, at.plans == 1 ? "" : "s");
   if (at.best_seconds > 0)
-    text += fmt::format(", {} ms, untuned {} ms", MillisecondsCell(at.best_seconds).text,
+    text += fmt::format(", {} ms, at first {} ms", MillisecondsCell(at.best_seconds).text,
                         MillisecondsCell(at.untuned_seconds).text);
   return at.stage.empty() ? text : text + "; " + at.stage;
 }

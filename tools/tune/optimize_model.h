@@ -49,7 +49,7 @@ struct OptimizeProgress {
   // What a run of the first plan and of the best one took; 0 while none has run. Of several sizes, in sum.
   double untuned_seconds = 0, best_seconds = 0;
 };
-// "3 plans written, 12.31 ms, untuned 20.05 ms; solving".
+// "3 plans written, 12.31 ms, at first 20.05 ms; solving".
 std::string ProgressText(const OptimizeProgress& at);
 
 using ShowOptimizing = std::function<void(std::span<const TuneRow>, const OptimizeProgress&)>;

@@ -31,6 +31,12 @@ void ExpectRuns(const Graph& graph, const Plan& plan, const Target& cpu) {
   }
 }
 
+size_t PackedInSteps(const CompiledNetwork& network) {
+  size_t bytes = 0;
+  for (const StepProfile& step : network.steps) bytes += static_cast<size_t>(step.packed_weight_bytes);
+  return bytes;
+}
+
 TEST(QuantizedNetwork, RunsInChannelsLastWhereNothingHasBeenMeasured) {
   for (const int64_t channels : {8, 12, 33}) {
     const Graph graph = OptimizeGraph(QuantizedBlock(channels));
@@ -38,6 +44,10 @@ TEST(QuantizedNetwork, RunsInChannelsLastWhereNothingHasBeenMeasured) {
     for (const char* type : {"QuantizedConv", "QuantizedMaxPool"})
       EXPECT_EQ(PlanOf(plan, type).layouts.out, Layout::Nhwc(DataType::kU8)) << type;
     ExpectRuns(graph, plan, TestCpu());
+    // Its weights count, though no template packs them.
+    const auto network = CompileNetwork(graph, plan, OpenDevice(TestCpu(), 1));
+    EXPECT_GE(PackedWeightBytes(*network), static_cast<size_t>(channels));
+    EXPECT_EQ(PackedWeightBytes(*network), PackedInSteps(*network));
   }
 }
 

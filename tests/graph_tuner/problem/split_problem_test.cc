@@ -165,6 +165,31 @@ TEST(SplitProblem, ExplanationsTellCrossingApart) {
   EXPECT_GT(crossings, 50);
 }
 
+// Where even shares are no choice, since another split deals alike, that one stands for them.
+TEST(SplitProblem, APlanInEvenSharesIsRecognised) {
+  int left_out = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Graph graph = RandomNetwork(seed, 4);
+    SyntheticCosts costs(seed);
+    costs.seconds_per_crossed_byte = PriceOf(seed);
+    const NetworkProblem problem(graph, PlacedCandidates(graph, seed), costs, SyntheticOptions());
+    const SolvedNetwork network = SolveNetwork(problem);
+    const Plan even = GraphTune(problem.Restricted({.even_shares = true})).plan;
+    std::vector<FixedNode> choices;
+    for (const Graph::NodeId node : PlannedNodes(graph, even)) {
+      const std::optional<NodeChoice> choice = ChosenBy(graph, network.built(), even, node);
+      ASSERT_TRUE(choice.has_value()) << graph.node(node).name;
+      const NodeVariables& vars = network.built().nodes[node];
+      left_out += vars.out_owners[static_cast<size_t>(choice->out)].split != Split::kEven;
+      choices.push_back({node, *choice});
+    }
+    EXPECT_NEAR(BestPlanWith(network, choices).predicted_seconds, even.predicted_seconds,
+                1e-9 * even.predicted_seconds);
+  }
+  EXPECT_GT(left_out, 10);
+}
+
 // Bounds the work, not the time.
 TEST(SplitProblem, SolvesTheBuiltInNetworksExactlyAndQuickly) {
   for (const char* name : {"resnet50", "mobilenet_v2", "densenet121", "inception_v3"}) {

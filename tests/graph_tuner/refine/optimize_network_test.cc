@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/refine/split_rivals.h"
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
 #include "ops/conv/conv.h"
@@ -160,6 +161,42 @@ TEST_F(OptimizeNetworkTest, StoppedAtAnyMomentItHasTheBestPlanUntilThen) {
     CheckPlan(optimized.plans.at(0).plan, graph_, SyntheticCpu(), 2);
     EXPECT_TRUE(SameSchedules(optimized.plans[0].plan, kept_.back()));
   }
+}
+
+// Where records are known from the beginning, the first plan is not the one without tuning.
+TEST_F(OptimizeNetworkTest, ThePlanWithoutTuningSavesNothingOverItself) {
+  Optimize(2, NowSeconds() + 0.2);
+  const Plan untuned = UntunedPlan(graph_, SyntheticOptions(), std::nullopt).value();
+  NetworkOptimization work;
+  HashedMeasurer measurer(2);
+  const NetworkSinks sinks;
+  NetworkTuner tuner({}, {}, measurer, sinks);
+  work.graphs = {&graph_};
+  work.options = SyntheticOptions();
+  work.costs = costs_.get();
+  work.tuner = &tuner;
+  work.records = &records_;
+  work.end = NowSeconds() + 60;
+  const auto optimize_where = [&](double untuned_takes) {
+    work.measure = [&, untuned_takes](size_t, const std::vector<const Plan*>& plans) {
+      std::vector<PlanMeasurement> measurements = machine_->Measure(plans);
+      for (size_t i = 0; i < plans.size(); ++i) {
+        const double seconds = SameSchedules(*plans[i], untuned) ? untuned_takes : 1;
+        measurements[i].seconds = seconds;
+        std::ranges::fill(measurements[i].turns, seconds);
+      }
+      return measurements;
+    };
+    return OptimizeNetwork(work).plans.at(0);
+  };
+  const OptimizedPlan kept = optimize_where(0.5);
+  EXPECT_TRUE(SameSchedules(kept.plan, untuned));
+  EXPECT_EQ(kept.untuned.seconds, 0.5);
+  EXPECT_EQ(kept.seconds_saved, 0);
+  const OptimizedPlan tuned = optimize_where(2);
+  EXPECT_FALSE(SameSchedules(tuned.plan, untuned));
+  EXPECT_EQ(tuned.untuned.seconds, 2);
+  EXPECT_NEAR(tuned.seconds_saved, 1, 1e-9);
 }
 
 TEST_F(OptimizeNetworkTest, AnInterruptedSessionKeepsThePlanBefore) {

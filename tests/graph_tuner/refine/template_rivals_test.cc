@@ -60,6 +60,7 @@ TEST_F(TemplateRivalsTest, DoWithoutATemplateOfTheSolution) {
   ASSERT_EQ(rivals.size(), others ? 1u : 0u);
   if (!others) return;
   EXPECT_EQ(rivals[0].name, "without " + *used.begin());
+  EXPECT_EQ(rivals[0].plan.certificate, "optimal among schedules without " + *used.begin());
   EXPECT_THAT(TemplatesOf(rivals[0].plan), testing::Not(testing::Contains(*used.begin())));
 }
 
