@@ -14,7 +14,6 @@
 #include "tests/support/allocations/counting_allocator.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temporary_files.h"
-#include "tools/api/cores.h"
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
 #include "tools/cli/model.h"
@@ -216,17 +215,6 @@ TEST(ApiTest, LimitsRefuseWhatIsLarger) {
               testing::HasSubstr("more than 1000 elements"));
   EXPECT_THAT(ErrorOf([] { Model::Load(kNetwork, {.input_shapes = kShapes, .max_memory = 4}); }),
               testing::AllOf(testing::HasSubstr("MiB of memory"), testing::HasSubstr("the limit is 4")));
-}
-
-TEST(ApiTest, CpuListsOfTheKernel) {
-  EXPECT_EQ(ParseCpuList("0-3,8,10-11\n"), (std::vector<int>{0, 1, 2, 3, 8, 10, 11}));
-  EXPECT_EQ(ParseCpuList("\n"), std::vector<int>());
-  for (const char* wrong : {"a", "1-", "3-1", "1,,2", "1;2", "-1", "0-99999999"})
-    EXPECT_THAT(ErrorOf([&] { ParseCpuList(wrong); }), testing::HasSubstr(wrong));
-  EXPECT_THAT(ErrorOf([] { CoresOfNumaNode(4711); }), testing::HasSubstr("4711"));
-  EXPECT_EQ(CoreDistance(1), 0);
-  EXPECT_GT(CoreDistance(2), 0);
-  EXPECT_THAT(ErrorOf([] { CoreDistance(0); }), testing::HasSubstr("threads must be at least 1, got 0"));
 }
 
 TEST(CApiTest, RunsAndDescribes) {
