@@ -78,9 +78,8 @@ class GraphTuneCommand : public Command {
   int Run() override {
     if (request_.plan_path.empty()) throw Error(ErrorCode::kUsage, "-o PLAN is required");
     const GraphTuningArguments& arguments = request_.arguments;
-    const std::vector<std::string> others = {request_.plan_path, arguments.log_path, arguments.costs_path,
-                                             arguments.model.model};
-    RequireDifferent({save_path_, report_path_});
+    const std::vector<std::string> others = {arguments.log_path, arguments.costs_path, arguments.model.model};
+    RequireDifferent({request_.plan_path, save_path_, report_path_});
     RequireReplaceable(save_path_, OutputFormat::kJson, others);
     RequireReplaceable(report_path_, OutputFormat::kPage, others);
     request_.baselines = !no_baselines_;
