@@ -175,9 +175,13 @@ TEST_F(ErrorsTest, OptionsThatWouldBeIgnored) {
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--default-schedules", "-o", Missing("p"), "--precision",
                  "int8", "--max-output-error", "0.1"},
                 kUsage, "--max-output-error is for --precision bf16 and mixed, not int8");
-  ExpectRefusal({"bench", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "--onnxruntime",
-                 File("libonnxruntime.so", "")},
-                kEnvironment, "libonnxruntime.so cannot be used as ONNX Runtime");
+  const std::string library = File("libonnxruntime.so", "");
+  const std::vector<std::string> bench = {"bench", "squeezenet1_1", "--input-shape", "input=1x3x32x32"};
+  std::vector<std::string> beside = bench;
+  beside.insert(beside.end(), {"--onnxruntime", library});
+  const char* const unusable = "libonnxruntime.so cannot be used as ONNX Runtime";
+  ExpectRefusal(beside, kEnvironment, unusable);
+  ExpectRefusal(bench, kEnvironment, unusable, {.environment = {"TILESMITH_ONNXRUNTIME=" + library}});
 }
 
 TEST_F(ErrorsTest, OptionsOfWhatIsNotDone) {
@@ -186,6 +190,8 @@ TEST_F(ErrorsTest, OptionsOfWhatIsNotDone) {
   ExpectRefusal({"log", "verify", "l.jsonl", "--threads", "1"}, kUsage, "--threads is for --retarget");
   const std::string net = "squeezenet1_1", conv = "ic8ih8oc8kh1", out = Missing("out");
   ExpectRefusal({"run", net, "--streams", "1", "--runs", "5"}, kUsage, "--runs is not for --streams");
+  ExpectRefusal({"run", net, "--percentile", "50", "--runs", "1"}, kUsage, "--runs is not for --percentile");
+  ExpectRefusal({"run", net, "--latency-csv", out, "--runs", "2"}, kUsage, "--runs is not for --latency-csv");
   ExpectRefusal({"bench", net, "--sweep", "batch", "--batch", "3"}, kUsage,
                 "--batch is not for --sweep batch");
   ExpectRefusal({"bench", net, "--sweep", "streams", "--streams", "2"}, kUsage,

@@ -87,15 +87,21 @@ std::string CsvField(const Cell& cell) {
   return quoted + "\"";
 }
 
+// "-0.00" is none.
+std::string WithoutSignOfZero(std::string text) {
+  const bool has_sign = text.starts_with('-') || text.starts_with('+');
+  return has_sign && text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
+}
+
 }  // namespace
 
 Cell TextCell(std::string text) { return {text, text}; }
 Cell CountCell(int64_t value) { return {value, fmt::format("{}", value)}; }
 Cell RealCell(double value, int decimals) { return {value, fmt::format("{:.{}f}", value, decimals)}; }
 Cell MillisecondsCell(double seconds) {
-  const double ms = seconds * 1e3;
-  const int decimals = ms >= 1000 ? 0 : ms >= 100 ? 1 : ms >= 10 ? 2 : ms >= 1 ? 3 : 4;
-  return {seconds, fmt::format("{:.{}f}", ms, decimals)};
+  const double ms = seconds * 1e3, size = std::abs(ms);
+  const int decimals = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4;
+  return {seconds, WithoutSignOfZero(fmt::format("{:.{}f}", ms, decimals))};
 }
 Cell KnownMillisecondsCell(double seconds) { return seconds > 0 ? MillisecondsCell(seconds) : NoCell(); }
 
@@ -106,6 +112,9 @@ Cell MebibytesCell(int64_t bytes) {
 }
 Cell RatioCell(double ratio) { return RealCell(ratio, 2); }
 Cell PercentCell(double fraction) { return {fraction, fmt::format("{:.0f}%", fraction * 100)}; }
+Cell ChangeCell(double fraction) {
+  return {fraction, WithoutSignOfZero(fmt::format("{:+.1f}%", fraction * 100))};
+}
 Cell NoCell() { return {std::monostate(), "-"}; }
 Cell ListCell(std::vector<double> values) {
   std::string text = fmt::format("{} values", values.size());

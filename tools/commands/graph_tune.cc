@@ -230,11 +230,8 @@ class GraphTuneCommand : public Command {
     const double measured = refined.check.seconds;
     report.Fact("measured_seconds", "measured ms", KnownMillisecondsCell(measured));
     AddPlacement(report, "", refined.check.placement, predicted_at);
-    report.Fact(
-        "gap", "gap",
-        measured > 0 && prediction > 0
-            ? Cell{measured / prediction - 1, fmt::format("{:+.1f}%", (measured / prediction - 1) * 100)}
-            : NoCell());
+    report.Fact("gap", "gap",
+                measured > 0 && prediction > 0 ? ChangeCell(measured / prediction - 1) : NoCell());
     AddErrors(report, tuned, request_.arguments.model.calibration.paths.empty());
     report.Fact("prediction", "prediction", TextCell(Origin(refined)));
     report.Fact("finished", "time budget",
