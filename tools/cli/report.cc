@@ -110,6 +110,12 @@ Cell MebibytesCell(int64_t bytes) {
   const int decimals = mib >= 1 || bytes == 0 ? 1 : mib >= 0.1 ? 2 : mib >= 0.01 ? 3 : 4;
   return {bytes, fmt::format("{:.{}f}", mib, decimals)};
 }
+Cell GflopCell(double flops) {
+  const double gflop = flops * 1e-9;
+  int decimals = 3;
+  for (double unit = 0.1; gflop > 0 && gflop < unit && decimals < 9; unit /= 10) ++decimals;
+  return RealCell(gflop, decimals);
+}
 Cell RatioCell(double ratio) { return RealCell(ratio, 2); }
 Cell PercentCell(double fraction) { return {fraction, fmt::format("{:.0f}%", fraction * 100)}; }
 Cell ChangeCell(double fraction) {
