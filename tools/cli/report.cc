@@ -23,7 +23,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kGap = 2;          // between two columns
 constexpr size_t kMinFirst = 12;    // of the first column where it is cut
-constexpr size_t kMinWrapped = 24;  // of a column where it is wrapped
+constexpr size_t kMinWrapped = 24;  // of a column where it is wrapped,
+constexpr size_t kNarrowest = 12;   // and where even so there is no room
 
 Json ToJsonValue(const Cell& cell) {
   return std::visit(
@@ -190,14 +191,19 @@ std::string Table::ToText(size_t width) const {
   std::vector<size_t> widths;
   widths.reserve(texts.size());
   for (const ColumnText& text : texts) widths.push_back(text.widest);
-  // The widest of those that can wrap gives way first, then the first column.
-  while (width > 0 && TotalWidth(shown, widths) > width) {
-    const size_t widest = *std::ranges::max_element(
-        shown, {}, [&](size_t c) { return texts[c].wraps && widths[c] > texts[c].needed ? widths[c] : 0; });
-    const bool wraps = texts[widest].wraps && widths[widest] > texts[widest].needed;
-    if (!wraps && widths[0] <= kMinFirst) break;
-    --widths[wraps ? widest : 0];
-  }
+  // The widest of those that can wrap gives way first, then the first column, then those that wrap once more.
+  const auto give_way = [&](size_t narrowest) {
+    const auto room = [&](size_t c) {
+      return texts[c].wraps && widths[c] > std::min(texts[c].needed, narrowest) ? widths[c] : 0;
+    };
+    while (width > 0 && TotalWidth(shown, widths) > width) {
+      const size_t widest = *std::ranges::max_element(shown, {}, room);
+      if (room(widest) == 0 && widths[0] <= kMinFirst) break;
+      --widths[room(widest) > 0 ? widest : 0];
+    }
+  };
+  give_way(kMinWrapped);
+  give_way(kNarrowest);
   const auto row_text = [&](const auto& text_of) {
     std::vector<std::vector<std::string>> cells(columns_.size());
     size_t height = 1;
@@ -271,7 +277,9 @@ std::string Report::ToText(size_t width) const {
       if (table->rows().empty()) continue;
       out += (out.empty() || out.ends_with("\n\n") ? "" : "\n") + table->ToText(width) + "\n";
     } else {
-      out += std::get<std::string>(item) + "\n";
+      const auto& note = std::get<std::string>(item);
+      const bool is_text = note.find('\n') == std::string::npos;  // not laid out by itself
+      out += (is_text ? InLines(note, width, 0) : note) + "\n";
     }
   }
   return out;

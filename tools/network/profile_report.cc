@@ -39,14 +39,14 @@ bool IsConv(const StepProfile& step) {
 Table ProfileTable(std::span<const StepProfile> steps) {
   Table table("steps", "",
               {{"name", "step"},
-               {"kind", "kind"},
-               {"layouts", "layouts"},
-               {"seconds", "ms"},
+               {"kind", "kind", 2},
+               {"layouts", "layouts", 4},
+               {"seconds", "ms", 0},
                {"predicted_seconds", "predicted ms"},
-               {"repeated_seconds", "repeated ms"},
+               {"repeated_seconds", "repeated ms", 3},
                {"lost_seconds", "lost ms"},
-               {"crossed_bytes", "crossed KiB"},
-               {"share", "share"},
+               {"crossed_bytes", "crossed KiB", 5},
+               {"share", "share", 0},
                {"node", ""},
                {"converts", ""}});
   const double total = Total(steps);
