@@ -334,7 +334,7 @@ class MixedTuner {
     else
       add({"mixed", &bytes_->graph, std::nullopt, note_}, nullptr);
     // They are compared whatever the time: the plan is not known before.
-    const PlanRuns where = {floats_->graph, machine_, {sinks_.stop}};
+    const PlanRuns where = {floats_->graph, machine_, {sinks_.stop}, {}, end_};
     sinks_.Stage("comparing types");
     std::vector<TypeRun> runs = RunTypes(where, plans, errors_->errors, std::nullopt, MostError(),
                                          SecondsEach(request_, end_, plans.size()));
@@ -389,7 +389,7 @@ void RunOtherTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks,
     if (precision != own) plans.push_back(PlanFloats(request, *floats.graph, precision, log, costs, sinks));
   plans.push_back({std::string(PrecisionName(own)), &tuned->graph, tuned->refined.plan});
   tuned->types =
-      RunTypes({tuned->graph, tuned->machine, {sinks.stop}}, plans, floats.errors, plans.size() - 1,
+      RunTypes({tuned->graph, tuned->machine, {sinks.stop}, {}, end}, plans, floats.errors, plans.size() - 1,
                std::numeric_limits<double>::infinity(), SecondsEach(request, end, plans.size()));
   if (const auto& difference = tuned->types.back().difference) tuned->output_error = difference->error;
 }
