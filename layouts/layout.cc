@@ -62,17 +62,17 @@ namespace {
 }  // namespace
 
 void CheckShape(const Shape& shape, const SizeLimits& limits) {
-  const auto refuse = [&](const std::string& reason) { throw Error(ErrorCode::kBadModel, reason); };
-  if (std::ssize(shape) > kMaxRank) {
-    refuse(fmt::format("a tensor of {} dimensions (at most {} are supported)", shape.size(), kMaxRank));
-  }
+  if (std::ssize(shape) > kMaxRank)
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("a tensor of {} dimensions (at most {} are supported)", shape.size(), kMaxRank));
   int64_t count = 1;
   for (const int64_t size : shape) {
     if (size < 0) ThrowNegative(shape);
     if (size == 0) continue;
     if (count > limits.tensor_elements / size) {
-      refuse(fmt::format("a tensor {} has more than {} elements, the limit set for one (--max-elements)",
-                         ShapeToString(shape), limits.tensor_elements));
+      throw LimitError(
+          fmt::format("a tensor {} has more than {} elements, the limit set for one (--max-elements)",
+                      ShapeToString(shape), limits.tensor_elements));
     }
     count *= size;
   }

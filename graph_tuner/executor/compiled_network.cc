@@ -248,13 +248,14 @@ class Compiler {
     const Checked activations = network_.memory.bytes;
     const int64_t all = (ends + weights + activations).value(), limit = graph_.limits().network_bytes;
     if (all <= limit) return;
-    constexpr double kMebibyte = 1 << 20;
-    throw Error(
-        ErrorCode::kEnvironment,
-        fmt::format("network \"{}\" needs {:.0f} MiB of memory ({:.0f} for weights, {:.0f} for activations "
-                    "and scratch, {:.0f} for inputs and outputs), the limit is {:.0f}",
-                    graph_.name(), all / kMebibyte, weights.value() / kMebibyte,
-                    activations.value() / kMebibyte, ends.value() / kMebibyte, limit / kMebibyte));
+    constexpr int64_t kMebibyte = 1 << 20;
+    // Parts are rounded up, and so their sum is what they add up to.
+    const int64_t parts[] = {CeilDiv(weights.value(), kMebibyte), CeilDiv(activations.value(), kMebibyte),
+                             CeilDiv(ends.value(), kMebibyte)};
+    throw LimitError(fmt::format(
+        "network \"{}\" needs {} MiB of memory ({} for weights, {} for activations and scratch, "
+        "{} for inputs and outputs), the limit is {} (--max-memory)",
+        graph_.name(), parts[0] + parts[1] + parts[2], parts[0], parts[1], parts[2], limit / kMebibyte));
   }
 
   Graph graph_;

@@ -80,7 +80,8 @@ std::vector<NodeId> TensorsRead(const Graph& graph, const Plan& first, const Pla
 }
 
 ExplainedChoice Explained(const SolvedNetwork& network, const FixedNode& fixed, const Plan& plan) {
-  return {fixed.choice, NodePlanOf(network.graph(), plan, fixed.node), plan.predicted_seconds,
+  const NodePlan& schedule = NodePlanOf(network.graph(), plan, fixed.node);
+  return {fixed.choice, schedule, KernelOf(plan, schedule), plan.predicted_seconds,
           Differences(network.graph(), network.best, plan, fixed.node)};
 }
 

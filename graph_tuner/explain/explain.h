@@ -65,6 +65,7 @@ std::vector<CostTerm> Differences(const Graph& graph, const Plan& first, const P
 struct ExplainedChoice {
   NodeChoice choice;
   NodePlan schedule;            // its own cost is predicted_seconds
+  NodePlan kernel;              // that computes it: itself, or the conv that it is fused into
   double total_seconds = 0;     // the least of all plans that have it
   std::vector<CostTerm> terms;  // from the best plan to the one with that total
 };

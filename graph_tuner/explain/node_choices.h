@@ -34,6 +34,9 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
 // Precondition: the plan has the node.
 const NodePlan& NodePlanOf(const Graph& graph, const Plan& plan, Graph::NodeId node);
 
+// The conv that the node is fused into, or itself. Precondition: the plan has it.
+const NodePlan& KernelOf(const Plan& plan, const NodePlan& node);
+
 // The problem with these nodes decided. Its solutions are those of `built` that have these choices, at the
 // same costs.
 LayoutProblem WithFixed(const BuiltProblem& built, const std::vector<FixedNode>& fixed);

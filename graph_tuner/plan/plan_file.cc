@@ -1,5 +1,7 @@
 #include "graph_tuner/plan/plan_file.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -234,8 +236,39 @@ std::string TextOf(const Plan& plan) {
   return text;
 }
 
+// Of the graph's inputs, as far as convolutions that read them tell: "x=2x3x224x224" in the plan and here.
+struct ReadSizes {
+  std::vector<std::string> planned, here;
+};
+
+ReadSizes SizesRead(const Plan& plan, const Graph& graph) {
+  ReadSizes sizes;
+  for (const Graph::NodeId input : graph.GraphInputs()) {
+    const Node& tensor = graph.node(input);
+    for (const Graph::NodeId reader : graph.Consumers(input)) {
+      const auto planned = std::ranges::find(plan.nodes, graph.node(reader).name, &NodePlan::node);
+      const std::optional<ConvWorkload> task = TaskOf(graph, reader);
+      if (planned == plan.nodes.end() || !planned->record || !task || task->input_shape() != tensor.shape)
+        continue;
+      const auto text = [&](const ConvWorkload& workload) {
+        return fmt::format("{}={}", tensor.name, ShapeToString(workload.input_shape()));
+      };
+      sizes.planned.push_back(text(planned->record->workload));
+      sizes.here.push_back(text(*task));
+      break;
+    }
+  }
+  return sizes;
+}
+
 void CheckOrigin(const Plan& plan, const Graph& graph, const Target& cpu, int threads) {
   const std::string hash = GraphHash(graph);
+  if (plan.graph_hash != hash && plan.network == graph.name()) {
+    const ReadSizes sizes = SizesRead(plan, graph);
+    if (sizes.planned != sizes.here)
+      RefusePlan(fmt::format("made for inputs of {}, not of {}", fmt::join(sizes.planned, " "),
+                             fmt::join(sizes.here, " ")));
+  }
   if (plan.graph_hash != hash)
     RefusePlan(fmt::format("made for network \"{}\" ({}hash {}), not for \"{}\" (hash {})", plan.network,
                            plan.quantization ? "in int8, " : "", plan.graph_hash, graph.name(), hash));
@@ -246,7 +279,8 @@ void CheckOrigin(const Plan& plan, const Graph& graph, const Target& cpu, int th
     RefusePlan(fmt::format("made by tilesmith {}, this is {}: templates and configs may have changed since",
                            plan.target.version, cpu.version));
   if (plan.threads != threads)
-    RefusePlan(fmt::format("made for {} threads, asked to run with {}", plan.threads, threads));
+    RefusePlan(fmt::format("made for {} thread{}, asked to run with {}", plan.threads,
+                           plan.threads == 1 ? "" : "s", threads));
 }
 
 // `workload`: what a task's record must be of, itself and what is fused in front of it. One that runs as an

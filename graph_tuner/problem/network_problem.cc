@@ -1,5 +1,7 @@
 #include "graph_tuner/problem/network_problem.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -81,16 +83,21 @@ std::shared_ptr<const NetworkProblem::Usable> NetworkProblem::MakeUsable(const G
     if (records.empty()) usable.defaults.push_back(workload);
     choosable += options.fusion || !IsFused(records);
   }
-  if (!usable.defaults.empty() && !options.allow_defaults)
+  if (!usable.defaults.empty() && !options.allow_defaults) {
+    const double most = options.accuracy.max_error;
     throw Error(
         ErrorCode::kNoCandidate,
-        fmt::format("{}: the log has no usable record, for this machine ({}) and {} thread{}{}, of {} "
-                    "of {} workloads: {}; `tilesmith tune {} -o LOG --resume`, with the sizes, threads, "
-                    "instructions and templates asked for here, adds them",
-                    graph.name(), IsaName(options.cpu.isa), options.threads, options.threads == 1 ? "" : "s",
-                    options.accuracy.forbidden_templates.empty() ? "" : " without forbidden templates",
-                    usable.defaults.size(), choosable, SomeNames(usable.defaults, kNamesShown),
-                    options.model.empty() ? graph.name() : options.model));
+        fmt::format(
+            "{}: the log has no usable record, for this machine ({}) and {} thread{}{}{}, of {} "
+            "of {} workloads: {}; {}`tilesmith tune {} -o LOG --resume`, with the sizes, threads, "
+            "instructions and templates asked for here, adds them",
+            graph.name(), IsaName(options.cpu.isa), options.threads, options.threads == 1 ? "" : "s",
+            options.accuracy.forbidden_templates.empty() ? "" : " without forbidden templates",
+            std::isfinite(most) ? fmt::format(" with an error of at most {} (--max-error)", most) : "",
+            usable.defaults.size(), choosable, SomeNames(usable.defaults, kNamesShown),
+            std::isfinite(most) ? "allow a larger error, or " : "",
+            options.model.empty() ? graph.name() : options.model));
+  }
   for (const std::string& workload : usable.defaults)
     usable.candidates[workload] = {DefaultRecord(ParseWorkload(workload), options.cpu, options.threads)};
   return std::make_shared<const Usable>(std::move(usable));

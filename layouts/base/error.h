@@ -30,4 +30,10 @@ class Error : public std::runtime_error {
   ErrorCode code_;
 };
 
+// A network that is larger than its SizeLimits (sizes.h) allow.
+class LimitError : public Error {
+ public:
+  explicit LimitError(const std::string& message) : Error(ErrorCode::kBadModel, message) {}
+};
+
 }  // namespace tilesmith

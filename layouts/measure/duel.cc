@@ -35,9 +35,11 @@ double TimeBlock(const Contestant& contestant, int runs, const DuelOptions& opti
     }
     return SecondsPerRun(contestant, part_runs, options.stop);
   };
-  const auto parts =
-      TakePlacedSamples([&] { return SeePlacement(options.threads); }, take,
-                        [&](size_t taken) { return static_cast<int>(taken) * part_runs < runs; });
+  const auto parts = TakePlacedSamples([&] { return SeePlacement(options.threads); }, take,
+                                       [&](size_t taken) {
+                                         const bool is_over = taken > 0 && NowSeconds() >= options.end;
+                                         return !is_over && static_cast<int>(taken) * part_runs < runs;
+                                       });
   return Quantile(ComparableSamples(parts, options.preferred, seen), 0.5);
 }
 
@@ -63,6 +65,7 @@ Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options
   const double begin = NowSeconds();
   const auto is_over = [&](size_t taken, int times) {
     const int rounds = static_cast<int>(taken);
+    if (NowSeconds() >= options.end) return rounds >= options.min_rounds;
     return rounds >= times * options.min_rounds &&
            (rounds >= kMaxRounds || NowSeconds() - begin >= times * options.seconds);
   };

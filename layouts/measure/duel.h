@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -34,6 +35,9 @@ struct DuelOptions {
   double block_seconds = 2e-3;   // of one contestant in one round, when its runs are shorter than that ...
   int least_block_runs = 1;      // ... and so many runs when they are longer
   const StopFlag* stop = nullptr;
+  // From when on min_rounds are enough, however the cores were placed in them, of shorter blocks; on the
+  // clock of NowSeconds.
+  double end = std::numeric_limits<double>::infinity();
 };
 
 // Whole networks, warm: blocks are long enough for one's weights and tensors to be where they stay while
@@ -46,8 +50,9 @@ using DuelRounds = std::vector<std::vector<double>>;
 using Duel = Rounds<double>;
 
 // Every block begins with an untimed run, which brings the contestant's own data into the caches (in a cold
-// duel: all but the weights). While fewer than min_rounds were alike it goes on, up to twice as long.
-// Precondition: at least one contestant. Throws Error(kInterrupted) when it is stopped, between two runs.
+// duel: all but the weights). While fewer than min_rounds were alike it goes on, up to twice as long or until
+// `end`. Precondition: at least one contestant. Throws Error(kInterrupted) when it is stopped, between two
+// runs.
 Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options);
 
 // Median over the rounds.

@@ -15,11 +15,9 @@ void CheckBytes(std::span<const Shape> inputs, std::span<const DataType> types, 
   Checked bytes = PaddedBytes(output.shape, Layout::Nchw(output.type));
   for (size_t i = 0; i < inputs.size(); ++i) bytes += PaddedBytes(inputs[i], Layout::Nchw(types[i]));
   if (bytes.value() <= limits.network_bytes) return;
-  throw Error(
-      ErrorCode::kBadModel,
-      fmt::format(
-          "its inputs and its output {} take {} MiB of memory, the limit for a network is {} (--max-memory)",
-          ShapeToString(output.shape), bytes.value() >> 20, limits.network_bytes >> 20));
+  throw LimitError(fmt::format(
+      "its inputs and its output {} take {} MiB of memory, the limit for a network is {} (--max-memory)",
+      ShapeToString(output.shape), bytes.value() >> 20, limits.network_bytes >> 20));
 }
 
 // The nodes from which an output can be reached, and every graph input.
@@ -102,15 +100,19 @@ Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& 
     shapes.push_back(this->node(input).shape);
     types.push_back(this->node(input).type);
   }
+  const auto about_it = [&](const Error& error) {
+    return fmt::format("node \"{}\" ({}): {}", node.name, op->Type(), error.what());
+  };
   try {
     node.type = op->OutputType(types);
     node.shape = op->InferShape(shapes);
     CheckShape(node.shape, limits_);
     CheckBytes(shapes, types, node, limits_);
+  } catch (const LimitError& error) {
+    throw LimitError(about_it(error));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBadModel) throw;
-    throw Error(ErrorCode::kBadModel,
-                fmt::format("node \"{}\" ({}): {}", node.name, op->Type(), error.what()));
+    throw Error(ErrorCode::kBadModel, about_it(error));
   }
   node.op = std::move(op);
   return AddNode(std::make_shared<Node>(std::move(node)), inputs);

@@ -58,6 +58,8 @@ Graph Build(std::string_view name, const NetworkOptions& options, ModelListing* 
   try {
     const auto input = builder.Input("input", {options.batch, kImageChannels, height, width});
     return builder.Finish(network->build(builder, input));
+  } catch (const LimitError& error) {
+    throw LimitError(fmt::format("network {}: {}", name, error.what()));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBadModel) throw;
     throw Error(ErrorCode::kUsage,

@@ -85,12 +85,27 @@ class QdqPlanner {
  private:
   [[noreturn]] void FailWithoutUnits() const {
     std::string why = "it has no Conv, ConvTranspose, Gemm or MatMul with constant weights";
-    if (!plan_.kept.empty()) {
+    if (IsQuantized()) {
+      why = "it is quantised already";
+    } else if (!plan_.kept.empty()) {
       const KeptNode& first = plan_.kept.front();
       why = fmt::format("{} nodes stay float, the first \"{}\" ({}) since {}", plan_.kept.size(), first.name,
                         first.op_type, first.reason);
     }
     throw Error(ErrorCode::kBadModel, fmt::format("{}: nothing can be quantised: {}", source_, why));
+  }
+
+  // Its weights are bytes, or all of a convolution or product is in them.
+  bool IsQuantized() const {
+    return std::ranges::any_of(graph_.node(), [&](const onnx::NodeProto& node) {
+      const std::string& type = node.op_type();
+      return type.starts_with("QLinear") || type == "ConvInteger" || type == "MatMulInteger" ||
+             (std::ranges::find(kWeighted, type) != std::end(kWeighted) && HasByteWeights(node));
+    });
+  }
+  bool HasByteWeights(const onnx::NodeProto& node) const {
+    const int producer = index_.Producer(InputOf(node, 1));
+    return producer >= 0 && graph_.node(producer).op_type() == "DequantizeLinear";
   }
 
   void CheckNames() const {
@@ -263,6 +278,7 @@ class QdqPlanner {
 
   std::string Refusal(const onnx::NodeProto& node, const QdqUnit& unit) const {
     if (node.input_size() < 2 || index_.Constant(node.input(0)) != nullptr) return "it multiplies a constant";
+    if (HasByteWeights(node)) return "it is quantised already";
     if (index_.Constant(node.input(1)) == nullptr) return "its weights are no constants";
     if (FloatConstant(index_, node.input(1)) == nullptr) return "its weights are not float32";
     std::string reason = CommonRefusal(node, unit);

@@ -91,12 +91,18 @@ TEST_F(ErrorsTest, FilesAreNotReplacedOrMadeSilently) {
   const char* const both = "is both an input and the output";
   const std::string log = File("log.jsonl", "");
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--log", log, "-o", log}, kUsage, both);
-  ExpectRefusal({"optimize", "squeezenet1_1", "--log", log, "-o", log}, kUsage, both);
   ExpectRefusal({"optimize", path, "-o", path}, kUsage, both);
   ExpectRefusal({"quantize", path, "-o", path}, kUsage, both);
   ExpectRefusal({"tune", path, "-o", path, "--overwrite"}, kUsage, both);
-  ExpectRefusal({"optimize", path, "-o", Missing("p"), "--save", Missing("p")}, kUsage, both);
   ExpectRefusal({"report", log, path, "-o", log}, kUsage, both);
+  const char* const two = "is named for two outputs";
+  const std::string out = Missing("p");
+  ExpectRefusal({"optimize", "squeezenet1_1", "--log", log, "-o", log}, kUsage, two);
+  ExpectRefusal({"optimize", path, "-o", out, "--save", out}, kUsage, two);
+  ExpectRefusal({"optimize", path, "-o", out, "--log", out, "--save", Missing("s")}, kUsage, two);
+  ExpectRefusal({"optimize", path, "-o", out, "--log", log, "--save", log}, kUsage, two);
+  ExpectRefusal({"graph-tune", path, "-o", out, "--save", out}, kUsage, two);
+  ExpectRefusal({"quantize", path, "-o", out, "--save", out}, kUsage, two);
 }
 
 TEST_F(ErrorsTest, FilesOfOtherKindsStay) {
@@ -169,9 +175,13 @@ TEST_F(ErrorsTest, OptionsThatWouldBeIgnored) {
   ExpectRefusal({"graph-tune", "squeezenet1_1", "--default-schedules", "-o", Missing("p"), "--precision",
                  "int8", "--max-output-error", "0.1"},
                 kUsage, "--max-output-error is for --precision bf16 and mixed, not int8");
-  ExpectRefusal({"bench", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "--onnxruntime",
-                 File("libonnxruntime.so", "")},
-                kEnvironment, "libonnxruntime.so cannot be used as ONNX Runtime");
+  const std::string library = File("libonnxruntime.so", "");
+  const std::vector<std::string> bench = {"bench", "squeezenet1_1", "--input-shape", "input=1x3x32x32"};
+  std::vector<std::string> beside = bench;
+  beside.insert(beside.end(), {"--onnxruntime", library});
+  const char* const unusable = "libonnxruntime.so cannot be used as ONNX Runtime";
+  ExpectRefusal(beside, kEnvironment, unusable);
+  ExpectRefusal(bench, kEnvironment, unusable, {.environment = {"TILESMITH_ONNXRUNTIME=" + library}});
 }
 
 TEST_F(ErrorsTest, OptionsOfWhatIsNotDone) {
@@ -180,6 +190,8 @@ TEST_F(ErrorsTest, OptionsOfWhatIsNotDone) {
   ExpectRefusal({"log", "verify", "l.jsonl", "--threads", "1"}, kUsage, "--threads is for --retarget");
   const std::string net = "squeezenet1_1", conv = "ic8ih8oc8kh1", out = Missing("out");
   ExpectRefusal({"run", net, "--streams", "1", "--runs", "5"}, kUsage, "--runs is not for --streams");
+  ExpectRefusal({"run", net, "--percentile", "50", "--runs", "1"}, kUsage, "--runs is not for --percentile");
+  ExpectRefusal({"run", net, "--latency-csv", out, "--runs", "2"}, kUsage, "--runs is not for --latency-csv");
   ExpectRefusal({"bench", net, "--sweep", "batch", "--batch", "3"}, kUsage,
                 "--batch is not for --sweep batch");
   ExpectRefusal({"bench", net, "--sweep", "streams", "--streams", "2"}, kUsage,
@@ -214,13 +226,21 @@ TEST_F(ErrorsTest, Numbers) {
   ExpectRefusal({"bench", "resnet18", "--fail-below", "fast"}, kUsage,
                 "--fail-below must be a number, got fast");
   ExpectRefusal({"run", "resnet18", "--threads", "4096"}, kUsage, "--threads must be at most");
-  ExpectRefusal({"tasks", "vgg16", "--max-memory", "1"}, kUsage,
-                "the limit for a network is 1 (--max-memory)");
-  ExpectRefusal({"tasks", "vgg16", "--max-elements", "100"}, kUsage,
-                "has more than 100 elements, the limit set for one (--max-elements)");
   ExpectRefusal({"bench", "squeezenet1_1", "--max-error", "0"}, kUsage, "--max-error must be above 0, got 0");
   ExpectRefusal({"graph-tune", "resnet18", "-o", log, "--rounds", "2147483647"}, kUsage,
                 "--rounds must be a whole number from 0 to 1000, got 2147483647");
+}
+
+TEST_F(ErrorsTest, NetworksLargerThanTheLimitsAreRefusedAlike) {
+  const char* const elements = "has more than 100 elements, the limit set for one (--max-elements)";
+  const char* const memory = "the limit for a network is 1 (--max-memory)";
+  const std::string model = Missing("squeezenet.onnx");
+  ASSERT_EQ(Tilesmith({"export", "squeezenet1_1", "-o", model}).exit_code, 0);
+  ExpectRefusal({"tasks", "vgg16", "--max-elements", "100"}, kBadModel, elements);
+  ExpectRefusal({"tasks", model, "--max-elements", "100"}, kBadModel, elements);
+  ExpectRefusal({"tasks", "vgg16", "--max-memory", "1"}, kBadModel, memory);
+  ExpectRefusal({"tasks", model, "--max-memory", "1"}, kBadModel, memory);
+  ExpectRefusal({"run", "squeezenet1_1", "--max-memory", "7"}, kBadModel, "the limit is 7 (--max-memory)");
 }
 
 TEST_F(ErrorsTest, Options) {

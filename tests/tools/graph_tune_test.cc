@@ -189,5 +189,14 @@ TEST_F(GraphTuneTest, SaysWhichRoundItIsInAndWhetherTheMachineWasDisturbed) {
   for (const Json& round : json["rounds"]) EXPECT_LE(round["disturbed_share"], 1) << round;
 }
 
+TEST_F(GraphTuneTest, RecordsThatALimitOfErrorsLeavesOutAreSaidToBe) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.File("log.jsonl");
+  WriteFile(log, "");
+  ExpectRefusal(
+      {"graph-tune", "squeezenet1_1", "--log", log, "--max-error", "1e-9", "-o", directory.File("p")}, 4,
+      "with an error of at most 1e-09 (--max-error), of");
+}
+
 }  // namespace
 }  // namespace tilesmith

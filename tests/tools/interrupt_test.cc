@@ -165,12 +165,14 @@ TEST(InterruptTest, GraphTuningStopsWithinTheNetwork) {
 TEST(InterruptTest, GraphTuningKeepsItsPlan) {
   const TemporaryDirectory directory;
   const std::string plan = directory.File("plan.jsonl"), log = directory.File("log.jsonl");
+  const std::string saved = directory.File("tuned.json"), page = directory.File("page.html");
   const std::string shape = "input=1x3x64x64";
   ASSERT_EQ(
       Tilesmith({"tune", "squeezenet1_1", "--input-shape", shape, "-o", log, "--trials", "8"}).exit_code, 0);
-  BackgroundProgram tuning({TILESMITH_BINARY, "graph-tune", "squeezenet1_1", "--input-shape", shape, "--log",
-                            log, "--rounds", "0", "--time", "1s", "-o", plan},
-                           {.seconds = kSeconds});
+  BackgroundProgram tuning(
+      {TILESMITH_BINARY, "graph-tune", "squeezenet1_1", "--input-shape", shape, "--log", log, "--rounds", "0",
+       "--time", "1s", "-o", plan, "--save", saved, "--report", page},
+      {.seconds = kSeconds});
   ASSERT_TRUE(
       WaitUntil(tuning, [&] { return Exists(plan); }));  // now the baselines run, for several seconds each
   tuning.Signal(SIGTERM);
@@ -179,6 +181,9 @@ TEST(InterruptTest, GraphTuningKeepsItsPlan) {
   EXPECT_THAT(result.err,
               testing::ContainsRegex("interrupted; the (only|fastest) plan so far is in " + plan));
   EXPECT_GT(Lines(ReadFile(plan)), 10);
+  EXPECT_THAT(result.out, testing::HasSubstr("interrupted: the best plan by then"));
+  EXPECT_THAT(ReadFile(saved), testing::HasSubstr(R"("finished": false)"));
+  EXPECT_THAT(ReadFile(page), testing::HasSubstr("squeezenet1_1"));
 }
 
 }  // namespace

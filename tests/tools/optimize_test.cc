@@ -151,7 +151,7 @@ TEST(OptimizeTest, SeveralSizesHaveAPlanEach) {
                  "--costs", plan},
                 2, "something else than a file of costs");
   ExpectRefusal({"optimize", "squeezenet1_1", "-o", plan, "--log", directory.path() + "/./plan.jsonl"}, 2,
-                "is both an input and the output");
+                "is named for two outputs");
   const std::string fresh = directory.File("new.jsonl");
   ExpectRefusal({"optimize", "squeezenet1_1", "-o", fresh, "--log", directory.path() + "/./new.jsonl"}, 2,
                 "is named for two outputs");

@@ -1,4 +1,5 @@
 // `tilesmith quantize`, and the same through the APIs.
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -102,6 +103,21 @@ TEST_F(QuantizeTest, FilesAndDirectoriesOfSamples) {
   EXPECT_EQ(Quantized({"--calibrate", directory.File("inputs/a.npz"), "--calibrate",
                        directory.File("inputs/b.npz"), "--samples", "2"})["samples"],
             2);
+}
+
+TEST_F(QuantizeTest, WhatCannotBeQuantisedIsSaid) {
+  ASSERT_EQ(Tilesmith({"quantize", model, "--input-shape", "width=10", "-o", output, "--samples", "1",
+                       "--no-check", "-q"})
+                .exit_code,
+            0);
+  EXPECT_THAT(Written().metadata_props(0).value(), HasSubstr("1 sample of "));
+  ExpectRefusal({"quantize", output, "--input-shape", "width=10", "-o", directory.File("again.onnx")}, 3,
+                "nothing can be quantised: it is quantised already");
+  Tensor numbers = Samples(1, 10, 1);
+  std::fill_n(numbers.floats(), numbers.size(), std::nanf(""));
+  WriteNpz(directory.File("nan.npz"), {{"x", numbers}, {"z", Samples(1, 10, 2)}});
+  ExpectRefusal({"quantize", model, "-o", directory.File("n.onnx"), "--calibrate", directory.File("nan.npz")},
+                2, "none of the values of input x is finite");
 }
 
 TEST_F(QuantizeTest, RandomInputsAreSaidToBe) {

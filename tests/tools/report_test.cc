@@ -5,6 +5,8 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
+#include "ops/networks/networks.h"
+#include "ops/passes/passes.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/system_files.h"
@@ -338,6 +340,31 @@ TEST(ReportCommandTest, RefusesWhatDoesNotBelongTogether) {
   WriteFile(directory.File("other.json"), R"({"graph_hash": "0123456789abcdef"})");
   ExpectRefusal({"report", log, plan}, 2, "-o FILE is required");
   ExpectRefusal({"report", log, plan, "-o", directory.File("a.html")}, 7, "log.jsonl");
+}
+
+TEST(ReportCommandTest, OneOfPlansForSeveralSizesIsChosen) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl"), page = directory.File("a.html");
+  const std::string log = directory.File("log.jsonl");
+  WriteFile(log, "");
+  std::vector<Plan> plans;
+  for (const int64_t batch : {1, 2}) {
+    const Graph graph = OptimizeGraph(BuildNetwork("squeezenet1_1", {.batch = batch}));
+    plans.push_back(HeuristicPlan(graph, DetectCpu(), 1));
+  }
+  WritePlans(plan, plans);
+  const std::vector<std::string> report = {"report", log, plan, "-o", page, "--no-explain"};
+  const auto with_batch = [&](const char* batch) {
+    std::vector<std::string> arguments = report;
+    arguments.insert(arguments.end(), {"--batch", batch});
+    return arguments;
+  };
+  ASSERT_EQ(Tilesmith(with_batch("2")).exit_code, 0);
+  EXPECT_THAT(ReadFile(page), HasSubstr(plans[1].graph_hash));
+  EXPECT_EQ(Tilesmith(report).exit_code, 0);
+  EXPECT_THAT(ReadFile(page), HasSubstr(plans[0].graph_hash));
+  ExpectRefusal(with_batch("3"), 2,
+                "plans for 2 sizes of the inputs, none for squeezenet1_1 as it is asked for");
 }
 
 TEST(ReportCommandTest, WritesAPageOfATunedNetwork) {

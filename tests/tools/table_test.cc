@@ -85,6 +85,28 @@ TEST(TableTest, WhatNobodyKnowsIsAlignedAsTheNumberItWouldBe) {
             "a               -  yes\n");
 }
 
+TEST(TableTest, ColumnsThatWrapGiveWayOnceMoreWhereNothingElseCan) {
+  Table table("checks", "", {{"check", "check"}, {"value", "value", 0}, {"advice", "advice", 0}});
+  table.AddRow({TextCell("placement"), TextCell("a value of several words that is wrapped as well"),
+                TextCell("advice that is longer than a line of the table is wide")});
+  ExpectFits(table.ToText(60), 60);
+  ExpectFits(table.ToText(44), 44);
+}
+
+TEST(TableTest, NothingHasNoMinus) {
+  EXPECT_EQ(MillisecondsCell(-1e-9).text, "0.0000");
+  EXPECT_EQ(MillisecondsCell(-0.0125).text, "-12.50");
+  EXPECT_EQ(ChangeCell(-0.0001).text, "0.0%");
+  EXPECT_EQ(ChangeCell(-0.0126).text, "-1.3%");
+  EXPECT_EQ(ChangeCell(0.5).text, "+50.0%");
+}
+
+TEST(TableTest, SmallConvolutionsHaveGflop) {
+  const std::pair<double, const char*> sizes[] = {
+      {0, "0.000"}, {2.5e4, "0.0000250"}, {4.61e5, "0.000461"}, {2e8, "0.200"}, {3.45678e9, "3.457"}};
+  for (const auto& [flops, text] : sizes) EXPECT_EQ(GflopCell(flops).text, text);
+}
+
 TEST(TableTest, SmallSizesAreNotZero) {
   const std::pair<int64_t, const char*> sizes[] = {
       {0, "0.0"}, {100, "0.0001"}, {12 << 10, "0.012"}, {512 << 10, "0.50"}, {5 << 20, "5.0"}};
@@ -97,6 +119,17 @@ TEST(ReportTest, TablesWithoutRowsAreForProgramsOnly) {
   report.AddTable({"rows", "Each row:", {{"name", "name"}}});
   EXPECT_EQ(report.ToText(), "records  0\n");
   EXPECT_EQ(report.ToJson(), "{\n  \"records\": 0,\n  \"rows\": []\n}\n");
+}
+
+TEST(ReportTest, NotesAreWrapped) {
+  Report report;
+  report.Note("Their times are another machine's: log verify --retarget measures them on this one.");
+  report.Note("\nfor (row = 0; row < 8; ++row)  # laid out by itself, as loops are, and left so\n  Conv();");
+  EXPECT_EQ(report.ToText(40),
+            "Their times are another machine's: log\n"
+            "verify --retarget measures them on this\n"
+            "one.\n"
+            "\nfor (row = 0; row < 8; ++row)  # laid out by itself, as loops are, and left so\n  Conv();\n");
 }
 
 TEST(ReportTest, TablesAreOneLineApart) {

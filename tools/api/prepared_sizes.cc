@@ -67,11 +67,10 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::functio
   const size_t needed = MemoryOf(*first_) + MemoryBeside(*first_, *prepared);
   if (needed > limit_.bytes) {
     constexpr double kMebibyte = 1 << 20;
-    throw Error(
-        ErrorCode::kEnvironment,
-        fmt::format("inputs of {} need {:.0f} MiB together with the first size's, the limit is {:.0f}",
-                    TextOf(shapes), static_cast<double>(needed) / kMebibyte,
-                    static_cast<double>(limit_.bytes) / kMebibyte));
+    throw LimitError(fmt::format(
+        "inputs of {} need {:.0f} MiB together with the first size's, the limit is {:.0f} (max_memory)",
+        TextOf(shapes), static_cast<double>(needed) / kMebibyte,
+        static_cast<double>(limit_.bytes) / kMebibyte));
   }
   others_.MakeRoom(limit_, needed, [&](const PreparedSizePtr& kept) { return MemoryBeside(*first_, *kept); });
   return others_.Add(shapes, prepared);

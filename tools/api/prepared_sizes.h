@@ -86,7 +86,7 @@ class PreparedSizes {
   const SizesLimit& limit() const { return limit_; }
   // Of the sizes that are prepared now; what they share counts once.
   size_t PackedWeightBytes() const;
-  // Throws Error(kUsage) where other sizes than the first are not taken, Error(kEnvironment) where it needs
+  // Throws Error(kUsage) where other sizes than the first are not taken, LimitError where it needs
   // more memory than the limit leaves beside the first, and what preparing throws.
   PreparedSizePtr For(const InputShapes& shapes);
   // The same, prepared by `make` where it is not there.

@@ -106,7 +106,7 @@ std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view) {
   const double flops = workload.flops();
   const std::string text = WorkloadToString(workload);
   std::vector<Cell> cells{TextCell(row.task.name.empty() ? text : row.task.name + " " + text),
-                          TextCell(ShapeText(workload)), CountCell(row.task.count), RealCell(flops * 1e-9, 3),
+                          TextCell(ShapeText(workload)), CountCell(row.task.count), GflopCell(flops),
                           MillisecondsCell(row.bench.seconds)};
   const OneDnnSide* side = SideOf(row, view);
   for (Cell& cell : SideCells(side)) cells.push_back(std::move(cell));

@@ -249,9 +249,11 @@ std::vector<std::string> Args::GivenOptions() const {
   return given;
 }
 
+bool Args::IsGiven(const char* option) const { return impl_->app.count(option) > 0; }
+
 void Args::RefuseGiven(std::initializer_list<const char*> options, std::string_view why) const {
   for (const char* option : options)
-    if (impl_->app.count(option) > 0) throw Error(ErrorCode::kUsage, fmt::format("{} {}", option, why));
+    if (IsGiven(option)) throw Error(ErrorCode::kUsage, fmt::format("{} {}", option, why));
 }
 
 bool Args::help_asked() const { return impl_->help->count() > 0; }

@@ -60,6 +60,7 @@ class Args {
   bool help_asked() const;
   // The options that were given, as "--name=value", "--name=true" where it takes none.
   std::vector<std::string> GivenOptions() const;
+  bool IsGiven(const char* option) const;
   // For options that would be ignored: throws Error(kUsage), "--time WHY", for the first that was given.
   void RefuseGiven(std::initializer_list<const char*> options, std::string_view why) const;
   // The list of arguments and options, for below the command's purpose: by heading, wrapped to `width`.

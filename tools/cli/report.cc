@@ -23,7 +23,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kGap = 2;          // between two columns
 constexpr size_t kMinFirst = 12;    // of the first column where it is cut
-constexpr size_t kMinWrapped = 24;  // of a column where it is wrapped
+constexpr size_t kMinWrapped = 24;  // of a column where it is wrapped,
+constexpr size_t kNarrowest = 12;   // and where even so there is no room
 
 Json ToJsonValue(const Cell& cell) {
   return std::visit(
@@ -87,15 +88,21 @@ std::string CsvField(const Cell& cell) {
   return quoted + "\"";
 }
 
+// "-0.00" is none.
+std::string WithoutSignOfZero(std::string text) {
+  const bool has_sign = text.starts_with('-') || text.starts_with('+');
+  return has_sign && text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
+}
+
 }  // namespace
 
 Cell TextCell(std::string text) { return {text, text}; }
 Cell CountCell(int64_t value) { return {value, fmt::format("{}", value)}; }
 Cell RealCell(double value, int decimals) { return {value, fmt::format("{:.{}f}", value, decimals)}; }
 Cell MillisecondsCell(double seconds) {
-  const double ms = seconds * 1e3;
-  const int decimals = ms >= 1000 ? 0 : ms >= 100 ? 1 : ms >= 10 ? 2 : ms >= 1 ? 3 : 4;
-  return {seconds, fmt::format("{:.{}f}", ms, decimals)};
+  const double ms = seconds * 1e3, size = std::abs(ms);
+  const int decimals = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4;
+  return {seconds, WithoutSignOfZero(fmt::format("{:.{}f}", ms, decimals))};
 }
 Cell KnownMillisecondsCell(double seconds) { return seconds > 0 ? MillisecondsCell(seconds) : NoCell(); }
 
@@ -104,8 +111,17 @@ Cell MebibytesCell(int64_t bytes) {
   const int decimals = mib >= 1 || bytes == 0 ? 1 : mib >= 0.1 ? 2 : mib >= 0.01 ? 3 : 4;
   return {bytes, fmt::format("{:.{}f}", mib, decimals)};
 }
+Cell GflopCell(double flops) {
+  const double gflop = flops * 1e-9;
+  int decimals = 3;
+  for (double unit = 0.1; gflop > 0 && gflop < unit && decimals < 9; unit /= 10) ++decimals;
+  return RealCell(gflop, decimals);
+}
 Cell RatioCell(double ratio) { return RealCell(ratio, 2); }
 Cell PercentCell(double fraction) { return {fraction, fmt::format("{:.0f}%", fraction * 100)}; }
+Cell ChangeCell(double fraction) {
+  return {fraction, WithoutSignOfZero(fmt::format("{:+.1f}%", fraction * 100))};
+}
 Cell NoCell() { return {std::monostate(), "-"}; }
 Cell ListCell(std::vector<double> values) {
   std::string text = fmt::format("{} values", values.size());
@@ -175,14 +191,19 @@ std::string Table::ToText(size_t width) const {
   std::vector<size_t> widths;
   widths.reserve(texts.size());
   for (const ColumnText& text : texts) widths.push_back(text.widest);
-  // The widest of those that can wrap gives way first, then the first column.
-  while (width > 0 && TotalWidth(shown, widths) > width) {
-    const size_t widest = *std::ranges::max_element(
-        shown, {}, [&](size_t c) { return texts[c].wraps && widths[c] > texts[c].needed ? widths[c] : 0; });
-    const bool wraps = texts[widest].wraps && widths[widest] > texts[widest].needed;
-    if (!wraps && widths[0] <= kMinFirst) break;
-    --widths[wraps ? widest : 0];
-  }
+  // The widest of those that can wrap gives way first, then the first column, then those that wrap once more.
+  const auto give_way = [&](size_t narrowest) {
+    const auto room = [&](size_t c) {
+      return texts[c].wraps && widths[c] > std::min(texts[c].needed, narrowest) ? widths[c] : 0;
+    };
+    while (width > 0 && TotalWidth(shown, widths) > width) {
+      const size_t widest = *std::ranges::max_element(shown, {}, room);
+      if (room(widest) == 0 && widths[0] <= kMinFirst) break;
+      --widths[room(widest) > 0 ? widest : 0];
+    }
+  };
+  give_way(kMinWrapped);
+  give_way(kNarrowest);
   const auto row_text = [&](const auto& text_of) {
     std::vector<std::vector<std::string>> cells(columns_.size());
     size_t height = 1;
@@ -256,7 +277,9 @@ std::string Report::ToText(size_t width) const {
       if (table->rows().empty()) continue;
       out += (out.empty() || out.ends_with("\n\n") ? "" : "\n") + table->ToText(width) + "\n";
     } else {
-      out += std::get<std::string>(item) + "\n";
+      const auto& note = std::get<std::string>(item);
+      const bool is_text = note.find('\n') == std::string::npos;  // not laid out by itself
+      out += (is_text ? InLines(note, width, 0) : note) + "\n";
     }
   }
   return out;

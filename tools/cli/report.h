@@ -33,8 +33,10 @@ Cell RealCell(double value, int decimals);
 Cell MillisecondsCell(double seconds);       // the JSON value is in seconds; text has four significant digits
 Cell KnownMillisecondsCell(double seconds);  // the same, "-" of 0: it is not known
 Cell MebibytesCell(int64_t bytes);           // the JSON value is in bytes
+Cell GflopCell(double flops);                // the JSON value is in billions
 Cell RatioCell(double ratio);                // "1.23"
 Cell PercentCell(double fraction);           // the JSON value is the fraction
+Cell ChangeCell(double fraction);            // likewise: "+1.3%"
 Cell NoCell();                               // "-"
 Cell ListCell(std::vector<double> values);   // "20 values"
 Cell NamesCell(std::vector<std::string> names);  // "direct, winograd"

@@ -56,7 +56,7 @@ class CostModelCommand : public Command {
                      : LoadCostModel(model_path_);
     Report report;
     report.Fact("objective", "objective", TextCell(std::string(ObjectiveName(model.objective()))));
-    report.Fact("records", "records", CountCell(static_cast<int64_t>(records.size())));
+    if (!logs_.empty()) report.Fact("records", "records", CountCell(static_cast<int64_t>(records.size())));
     if (!records.empty()) AddQuality(records, model, trained_here, report);
     AddImportance(model, report);
     if (!output_path_.empty()) {

@@ -78,9 +78,8 @@ class GraphTuneCommand : public Command {
   int Run() override {
     if (request_.plan_path.empty()) throw Error(ErrorCode::kUsage, "-o PLAN is required");
     const GraphTuningArguments& arguments = request_.arguments;
-    const std::vector<std::string> others = {request_.plan_path, arguments.log_path, arguments.costs_path,
-                                             arguments.model.model};
-    RequireDifferent({save_path_, report_path_});
+    const std::vector<std::string> others = {arguments.log_path, arguments.costs_path, arguments.model.model};
+    RequireDifferent({request_.plan_path, save_path_, report_path_});
     RequireReplaceable(save_path_, OutputFormat::kJson, others);
     RequireReplaceable(report_path_, OutputFormat::kPage, others);
     request_.baselines = !no_baselines_;
@@ -128,19 +127,22 @@ class GraphTuneCommand : public Command {
     if (!tuned.baselines.runs.empty()) report.AddTable(BaselineTable(tuned.baselines, tuned.refined.plan));
     if (!tuned.types.empty()) report.AddTable(TypesTable(tuned.types, model.calibration.paths.empty()));
     AddDetails(report.details(), tuned);
-    if (!check_) {
-      Deliver(report, SinksOf(progress));
+    if (!check_ || tuned.stopped) {
+      Deliver(report, progress);
       return;
     }
     const PinnedTeam team(tuned.machine);
     const std::vector<PlanToCheck> plans = PlansToCheck(tuned);
     OutputCheck check;
-    PrintIfInterrupted(report, json_, [&] {
+    try {
       check = CheckOutputs(model, tuned.graph, plans, tuned.machine, FindOnnxRuntime(onnxruntime_),
                            &InterruptFlag());
-    });
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kInterrupted) Deliver(report, progress);
+      throw;
+    }
     AddOutputCheck(report, plans, check);
-    Deliver(report, SinksOf(progress));
+    Deliver(report, progress);
     RequireAlike(plans, check);
   }
 
@@ -153,18 +155,20 @@ class GraphTuneCommand : public Command {
     details.AddTable(ProfileTable(steps));
   }
 
-  void Deliver(const Report& report, const WorkSinks& sinks) const {
+  // Where it was interrupted the page does without explanations, for which costs may have to be measured.
+  void Deliver(const Report& report, ProgressLine& progress) const {
     report.Print(json_);
     if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
     if (report_path_.empty()) return;
     const GraphTuningArguments& arguments = request_.arguments;
-    WriteReport({.log_path = arguments.log_path,
-                 .plan_path = request_.plan_path,
-                 .results = {report.ToJson()},
-                 .model = arguments.model,
-                 .costs_path = arguments.costs_path,
-                 .output_path = report_path_},
-                sinks);
+    ReportRequest page = {.log_path = arguments.log_path,
+                          .plan_path = request_.plan_path,
+                          .results = {report.ToJson()},
+                          .model = arguments.model,
+                          .costs_path = arguments.costs_path,
+                          .output_path = report_path_};
+    if (Interrupted()) page.explain_seconds = 0;
+    WriteReport(page, SinksOf(progress));
   }
 
   void AddDifferences(Report& report, const GraphTunedModel& tuned) const {
@@ -230,15 +234,14 @@ class GraphTuneCommand : public Command {
     const double measured = refined.check.seconds;
     report.Fact("measured_seconds", "measured ms", KnownMillisecondsCell(measured));
     AddPlacement(report, "", refined.check.placement, predicted_at);
-    report.Fact(
-        "gap", "gap",
-        measured > 0 && prediction > 0
-            ? Cell{measured / prediction - 1, fmt::format("{:+.1f}%", (measured / prediction - 1) * 100)}
-            : NoCell());
+    report.Fact("gap", "gap",
+                measured > 0 && prediction > 0 ? ChangeCell(measured / prediction - 1) : NoCell());
     AddErrors(report, tuned, request_.arguments.model.calibration.paths.empty());
     report.Fact("prediction", "prediction", TextCell(Origin(refined)));
     report.Fact("finished", "time budget",
-                {refined.finished, refined.finished ? "kept" : "over: the best plan by then"});
+                {refined.finished, refined.finished ? "kept"
+                                   : tuned.stopped  ? "interrupted: the best plan by then"
+                                                    : "over: the best plan by then"});
     report.Fact("plan", "plan", TextCell(plan_shown_.empty() ? request_.plan_path : plan_shown_));
     AddDisturbance(report, tuned.watch.total());
   }

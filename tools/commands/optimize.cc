@@ -9,6 +9,7 @@
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/records.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
@@ -73,8 +74,9 @@ class OptimizeCommand : public Command {
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     if (no_database_ && !request_.database_path.empty())
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
-    RequireReplaceable(save_path_, OutputFormat::kJson,
-                       {request_.plan_path, request_.arguments.log_path, request_.arguments.model.model});
+    const std::string& log = request_.arguments.log_path;
+    RequireDifferent({request_.plan_path, log.empty() ? LogPathBeside(request_.plan_path) : log, save_path_});
+    RequireReplaceable(save_path_, OutputFormat::kJson, {request_.arguments.model.model});
     if (!save_path_.empty() && SizesOf(request_.arguments.model).size() > 1) {
       throw Error(ErrorCode::kUsage,
                   "--save is for one size of the inputs; --json prints an object for each");

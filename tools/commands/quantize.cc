@@ -58,7 +58,8 @@ class QuantizeCommand : public Command {
 
   int Run() override {
     if (request_.output_path.empty()) throw Error(ErrorCode::kUsage, "-o FILE.onnx is required");
-    RequireReplaceable(save_path_, OutputFormat::kJson, {request_.model.model, request_.output_path});
+    RequireDifferent({request_.output_path, save_path_});
+    RequireReplaceable(save_path_, OutputFormat::kJson, {request_.model.model});
     request_.source.seed = static_cast<uint64_t>(seed_);
     request_.calibration.method = ParseCalibrationMethod(method_);
     TakePercentile();

@@ -77,7 +77,8 @@ class RunNetworkCommand : public Command {
           "neither outputs, nor a profile, nor code");
     }
     if (WantsStreams())
-      args_->RefuseGiven({"--runs"}, "is not for --streams, whose runs are counted for --duration");
+      args_->RefuseGiven({"--runs"}, fmt::format("is not for {}: runs of streams are counted for --duration",
+                                                 OptionOfStreams()));
     RequireWritableFiles();
     Report report;
     try {
@@ -169,6 +170,12 @@ class RunNetworkCommand : public Command {
     for (const std::string& what : made) std::erase(to_make_, what);
   }
 
+  // One that was given. Precondition: WantsStreams.
+  const char* OptionOfStreams() const {
+    for (const char* option : {"--streams", "--duration", "--warmup", "--percentile"})
+      if (args_->IsGiven(option)) return option;
+    return "--latency-csv";
+  }
   bool WantsStreams() const { return streams_.asked() || !percentiles_.empty() || !latency_path_.empty(); }
 
   void RunInStreams(Report& report, const Graph& graph, const Plan& plan, const DevicePtr& machine,

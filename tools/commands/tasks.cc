@@ -45,14 +45,14 @@ class TasksCommand : public Command {
                                      {"templates", "templates", 2}}});
     const auto add_row = [&](const ConvTask& task) {
       table.AddRow({TextCell(WorkloadToString(task.workload)), TextCell(FusionText(task.workload)),
-                    CountCell(task.count), RealCell(task.workload.flops() * 1e-9, 3),
+                    CountCell(task.count), GflopCell(task.workload.flops()),
                     NamesCell(SupportingTemplates(task.workload, cpu))});
     };
     double total = 0;
     int64_t convs = 0, products = 0;
     const std::vector<ConvTask> tasks = TasksOf(graph);
     for (const ConvTask& task : tasks) {
-      total += task.workload.flops() * 1e-9 * static_cast<double>(task.count);
+      total += task.workload.flops() * static_cast<double>(task.count);
       (task.workload.product ? products : convs) += task.count;
       add_row(task);
     }
@@ -63,7 +63,7 @@ class TasksCommand : public Command {
     report.Fact("products", "products", CountCell(products));
     report.Fact("distinct", "distinct", CountCell(static_cast<int64_t>(tasks.size())));
     report.Fact("fused", "fused alternatives", CountCell(static_cast<int64_t>(fused.size())));
-    report.Fact("total_gflop", "total GFLOP", RealCell(total, 3));
+    report.Fact("total_gflop", "total GFLOP", GflopCell(total));
     PrintResults(report, json_, cpu);
     return 0;
   }

@@ -175,7 +175,8 @@ class LogVerifyCommand : public Command {
                                                        retarget_ ? "" : " (--retarget takes others')"));
     if (strict_ && slower_ > 0)
       throw Error(ErrorCode::kTooSlow,
-                  fmt::format("{} records are slower by more than {:g}%", slower_, tolerance_ * 100));
+                  fmt::format("{} {} slower by more than {:g}%", slower_,
+                              slower_ == 1 ? "record is" : "records are", tolerance_ * 100));
     return 0;
   }
 

@@ -1,11 +1,9 @@
 #include "tools/network/baseline_runs.h"
 
-#include <fmt/format.h>
-
 namespace tilesmith {
 namespace {
 
-Cell GainCell(double ratio) { return {ratio - 1, fmt::format("{:+.1f}%", (ratio - 1) * 100)}; }
+Cell GainCell(double ratio) { return ChangeCell(ratio - 1); }
 
 }  // namespace
 

@@ -25,7 +25,8 @@ double SumOf(const ExplainedChoice& option, std::initializer_list<TermKind> kind
 }
 
 std::string GivenText(const ExplainedPlan& explained, NodeId node) {
-  return ChoiceText(*explained.graph, NodePlanOf(*explained.graph, explained.given->plan, node));
+  const Plan& plan = explained.given->plan;
+  return ChoiceText(*explained.graph, plan, NodePlanOf(*explained.graph, plan, node));
 }
 
 std::string MarkText(bool best, bool given) {
@@ -52,28 +53,28 @@ void AddOptionTable(Report& report, const ExplainedPlan& explained,
                                    {"off_seconds", "off ms", 0},
                                    {"config", "config", 4}}});
   for (const ExplainedChoice& option : options) {
-    const NodePlan& schedule = option.schedule;
+    const NodePlan &schedule = option.schedule, &kernel = option.kernel;
     const bool alone = schedule.fused_into.empty();
     const bool best = option.choice == options[0].choice, is_given = given == option.choice;
     table.AddRow(
-        {TextCell(MarkText(best, is_given)), alone ? TextCell(schedule.layouts.in.ToString()) : NoCell(),
+        {TextCell(MarkText(best, is_given)), TextCell(kernel.layouts.in.ToString()),
          alone ? TextCell(schedule.layouts.out.ToString()) : NoCell(),
-         TextCell(std::string(SplitName(schedule.split))), TextCell(FusedText(solved.graph(), schedule)),
-         schedule.record ? TextCell(schedule.record->template_name) : NoCell(),
+         TextCell(std::string(SplitName(kernel.split))), TextCell(FusedText(solved.graph(), schedule)),
+         kernel.record ? TextCell(kernel.record->template_name) : NoCell(),
          MillisecondsCell(schedule.predicted_seconds - schedule.crossing_seconds),
          MillisecondsCell(schedule.crossing_seconds), MoreCell(SumOf(option, {TermKind::kInputTransform})),
          MoreCell(SumOf(option, {TermKind::kOutputTransform})),
          MoreCell(SumOf(option, {TermKind::kOtherNode, TermKind::kOtherCrossing, TermKind::kOtherTransform})),
          MillisecondsCell(option.total_seconds),
          MoreCell(option.total_seconds - solved.best.predicted_seconds),
-         schedule.record ? KnobsCell(schedule.record->config) : NoCell()});
+         kernel.record ? KnobsCell(kernel.record->config) : NoCell()});
   }
 }
 
 void AddWhy(Report& report, const ExplainedPlan& explained, const ExplainedChoice& best,
             const ExplainedChoice& other, size_t most_terms) {
   const SolvedNetwork& solved = *explained.solved;
-  const std::string text = ChoiceText(solved.graph(), other.schedule);
+  const std::string text = ChoiceText(solved.graph(), other);
   AddTerms(report, "what changes with " + text, other.terms, most_terms);
   report.Fact("why_not", "why not", TextCell(text));
   report.Fact("why", "", TextCell(InequalityText(solved.graph(), best, other)));
@@ -117,7 +118,7 @@ void AddTotals(Report& report, const ExplainedPlan& explained) {
   report.Fact("network", "network", TextCell(solved.best.network));
   report.Fact("solver", "solver", TextCell(solved.best.solver));
   report.Fact("certificate", "certificate", TextCell(solved.best.certificate));
-  report.Fact("predicted_seconds", "best plan ms", MillisecondsCell(best));
+  report.Fact("predicted_seconds", "best plan ms", KnownMillisecondsCell(KnownPrediction(solved.best)));
   report.Fact("costs", "costs",
               TextCell(explained.given ? "corrected by what the plan says" : "from the log"));
   if (!explained.given) return;
@@ -138,7 +139,7 @@ void AddNode(Report& report, const ExplainedPlan& explained, size_t most_terms) 
   const std::optional<NodeChoice> given = GivenChoice(explained, node);
   report.Fact("node", "node", TextCell(best.schedule.node));
   report.Fact("op", "op", TextCell(solved.graph().node(node).op->Signature()));
-  report.Fact("chosen", "best plan has", TextCell(ChoiceText(solved.graph(), best.schedule)));
+  report.Fact("chosen", "best plan has", TextCell(ChoiceText(solved.graph(), best)));
   if (explained.given) {
     report.Fact("given", "given plan has",
                 TextCell(GivenText(explained, node) + (given ? "" : ", which this log has not")));
@@ -172,7 +173,7 @@ void AddLayout(Report& report, const ExplainedPlan& explained, const Layout& lay
       report.Fact("try", "  to try it", TextCell(explained.command));
     return;
   }
-  report.Fact("layout_choice", "  best with it", TextCell(ChoiceText(solved.graph(), closest->schedule)));
+  report.Fact("layout_choice", "  best with it", TextCell(ChoiceText(solved.graph(), *closest)));
   report.Fact("layout_total_seconds", "  network ms", MillisecondsCell(closest->total_seconds));
   report.Fact("layout_off_seconds", "  off ms",
               MoreCell(closest->total_seconds - solved.best.predicted_seconds));
@@ -194,10 +195,10 @@ void AddSummary(Report& report, const ExplainedPlan& explained, size_t most_term
                                    {"off_seconds", "off ms", 0}}});
   for (const ExplainedNode& node : explained.nodes) {
     const std::string other = explained.given ? GivenText(explained, NodeOf(solved, node.best))
-                                              : ChoiceText(solved.graph(), node.other->schedule);
+                                              : ChoiceText(solved.graph(), *node.other);
     table.AddRow(
         {TextCell(node.best.node), TextCell(node.best.op_type), MillisecondsCell(node.best.predicted_seconds),
-         TextCell(ChoiceText(solved.graph(), node.best)), TextCell(other),
+         TextCell(ChoiceText(solved.graph(), solved.best, node.best)), TextCell(other),
          node.other ? MoreCell(node.other->total_seconds - solved.best.predicted_seconds) : NoCell()});
   }
   const size_t fixed = solved.best.nodes.size() - explained.nodes.size();
@@ -221,8 +222,8 @@ void AddLayoutSummary(Report& report, const ExplainedPlan& explained, const Layo
                                    {"trials", "trials", 2},
                                    {"failures", "failures", 2}}});
   for (const auto& [best, closest, tries] : explained.convolutions) {
-    table.AddRow({TextCell(best.node), TextCell(ChoiceText(solved.graph(), best)),
-                  closest ? TextCell(ChoiceText(solved.graph(), closest->schedule)) : NoCell(),
+    table.AddRow({TextCell(best.node), TextCell(ChoiceText(solved.graph(), solved.best, best)),
+                  closest ? TextCell(ChoiceText(solved.graph(), *closest)) : NoCell(),
                   closest ? MillisecondsCell(closest->schedule.predicted_seconds) : NoCell(),
                   closest ? MoreCell(closest->total_seconds - solved.best.predicted_seconds) : NoCell(),
                   CountCell(tries.trials), FailuresCell(tries.failures)});
@@ -247,8 +248,8 @@ void AddPlans(Report& report, const ExplainedPlan& explained, size_t most_terms)
     texts.reserve(shown);
     for (size_t c = 0; c < shown; ++c)
       texts.push_back(fmt::format("{} {} (not {})", changes[c].here.node,
-                                  ChoiceText(solved.graph(), changes[c].here),
-                                  ChoiceText(solved.graph(), changes[c].best)));
+                                  ChoiceText(solved.graph(), plans[i].plan, changes[c].here),
+                                  ChoiceText(solved.graph(), solved.best, changes[c].best)));
     if (shown < changes.size()) texts.push_back(fmt::format("{} more", changes.size() - shown));
     const double total = plans[i].plan.predicted_seconds;
     table.AddRow({CountCell(static_cast<int64_t>(i) + 1), MillisecondsCell(total),

@@ -32,6 +32,13 @@ std::string AboutText(const CostTerm& term, bool of_best) {
   }
 }
 
+std::string ChoiceText(const Graph& graph, const NodePlan& schedule, const NodePlan& kernel) {
+  const std::string fused = FusedText(graph, schedule);
+  const std::string text = FormText(kernel.layouts) + SplitText(kernel.split);
+  if (!schedule.fused_into.empty()) return fused + " of " + text;
+  return fused.empty() ? text : text + " " + fused;
+}
+
 std::string PartText(TermKind kind) {
   switch (kind) {
     case TermKind::kNode:
@@ -97,16 +104,17 @@ std::string FusedText(const Graph& graph, const NodePlan& schedule) {
   return "with " + graph.node(graph.Inputs(graph.Find(schedule.node).value()).at(0)).name;
 }
 
-std::string ChoiceText(const Graph& graph, const NodePlan& schedule) {
-  std::string fused = FusedText(graph, schedule);
-  if (!schedule.fused_into.empty()) return fused;
-  return FormText(schedule.layouts) + SplitText(schedule.split) + (fused.empty() ? "" : " " + fused);
+std::string ChoiceText(const Graph& graph, const ExplainedChoice& choice) {
+  return ChoiceText(graph, choice.schedule, choice.kernel);
+}
+std::string ChoiceText(const Graph& graph, const Plan& plan, const NodePlan& schedule) {
+  return ChoiceText(graph, schedule, KernelOf(plan, schedule));
 }
 
 std::string InequalityText(const Graph& graph, const ExplainedChoice& best, const ExplainedChoice& other) {
   const auto own = [](const NodePlan& node) { return node.predicted_seconds - node.crossing_seconds; };
-  Side left{ChoiceText(graph, other.schedule), own(other.schedule), {}, false};
-  Side right{ChoiceText(graph, best.schedule), own(best.schedule), {}, true};
+  Side left{ChoiceText(graph, other), own(other.schedule), {}, false};
+  Side right{ChoiceText(graph, best), own(best.schedule), {}, true};
   for (const CostTerm& term : other.terms)
     if (term.kind != TermKind::kNode) (term.seconds > 0 ? left : right).dearer.push_back(term);
   const double off = other.total_seconds - best.total_seconds;

@@ -19,8 +19,9 @@ std::string SplitText(Split split);
 // What a node is computed with: "with bn1" in front of it, "in conv2" behind it, or nothing.
 std::string FusedText(const Graph& graph, const NodePlan& schedule);
 
-// Its layouts, how its tasks are dealt to threads, and what it is computed with.
-std::string ChoiceText(const Graph& graph, const NodePlan& schedule);
+// The layouts of its kernel, how the tasks are dealt to threads, and what it is computed with.
+std::string ChoiceText(const Graph& graph, const ExplainedChoice& choice);
+std::string ChoiceText(const Graph& graph, const Plan& plan, const NodePlan& schedule);
 
 // Why `best` and not `other`: "NCHW16c: 0.4120 + 0.0310 (x NCHW64c -> NCHW16c) + 0.0100 (conv2 slower in
 // NCHW16c) = 0.4530 > NCHW64c: 0.3980 ms". Either sum is the node's own cost and what the plan with that

@@ -176,10 +176,7 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
   }
   const auto [predicted_at, prediction] = PredictionFor(plan, bench.placement);
   report.Fact("network_predicted_seconds", "  predicted ms", KnownMillisecondsCell(prediction));
-  report.Fact("network_gap", "  gap",
-              prediction > 0 ? Cell{bench.seconds / prediction - 1,
-                                    fmt::format("{:+.1f}%", (bench.seconds / prediction - 1) * 100)}
-                             : NoCell());
+  report.Fact("network_gap", "  gap", prediction > 0 ? ChangeCell(bench.seconds / prediction - 1) : NoCell());
   AddPlacement(report, "network_", bench.placement, prediction > 0 ? predicted_at : CorePlacement{});
   report.Fact("network_conv_seconds", "  convolutions ms", MillisecondsCell(profiled - others));
   report.Fact("network_other_seconds", "  other layers ms", MillisecondsCell(others));

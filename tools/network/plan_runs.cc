@@ -1,6 +1,7 @@
 #include "tools/network/plan_runs.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
@@ -78,6 +79,22 @@ std::vector<NetworkRun> PrepareRuns(const PlanRuns& where, const std::vector<Gra
   return runs;
 }
 
+// Of one of `left` duels to come.
+DuelOptions OptionsOf(const PlanRuns& where, double seconds, const CorePlacement& preferred, int left,
+                      size_t plans) {
+  constexpr double kLeastBlockSeconds = 5e-3;
+  DuelOptions options = NetworkDuel(seconds, where.machine->threads(), preferred);
+  options.min_rounds = kMinDuelRounds;
+  options.stop = where.limit.stop;
+  options.end = where.hurry_end;
+  const double share = std::max(0.0, where.hurry_end - NowSeconds()) / left;
+  if (std::isinf(share)) return options;
+  options.seconds = std::min(seconds, share);
+  const double turn = options.seconds / kMinDuelRounds / static_cast<double>(plans);
+  options.block_seconds = std::clamp(turn, kLeastBlockSeconds, options.block_seconds);
+  return options;
+}
+
 std::vector<GraphPlan> OnGraph(const Graph& graph, const std::vector<const Plan*>& plans) {
   std::vector<GraphPlan> on_graph;
   on_graph.reserve(plans.size());
@@ -125,6 +142,7 @@ Duel ComparePlans(const PlanRuns& where, const std::vector<GraphPlan>& plans, do
                   const CorePlacement& preferred) {
   Duel duel;
   for (int instance = 0; instance < kPlanDuels; ++instance) {
+    if (instance > 0 && NowSeconds() >= where.hurry_end) break;
     if (where.between) where.between();
     std::vector<NetworkRun> runs = PrepareRuns(where, plans);
     std::vector<Contestant> contestants;
@@ -137,10 +155,8 @@ Duel ComparePlans(const PlanRuns& where, const std::vector<GraphPlan>& plans, do
                              },
                              {}});
     }
-    DuelOptions options =
-        NetworkDuel(seconds * static_cast<double>(plans.size()), where.machine->threads(), preferred);
-    options.min_rounds = kMinDuelRounds;
-    options.stop = where.limit.stop;
+    const DuelOptions options = OptionsOf(where, seconds * static_cast<double>(plans.size()), preferred,
+                                          kPlanDuels - instance, plans.size());
     const Duel more = RunDuel(contestants, options);
     duel.rounds.insert(duel.rounds.end(), more.rounds.begin(), more.rounds.end());
     duel.placements.insert(duel.placements.end(), more.placements.begin(), more.placements.end());

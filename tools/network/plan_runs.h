@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "graph_tuner/refine/plan_measurement.h"
@@ -18,6 +19,9 @@ struct PlanRuns {
   const DevicePtr& machine;
   WorkLimit limit = {};
   std::function<void()> between = {};  // called between turns
+  // When ComparePlans should be over, on the clock of NowSeconds: its rounds get fewer and shorter for
+  // it, and of its duels one is held whatever the time.
+  double hurry_end = std::numeric_limits<double>::infinity();
 };
 
 // One measurement for each, for about `seconds` each and at least a few turns of each (of few plans more), in

@@ -17,7 +17,7 @@ constexpr size_t kNamesShown = 3;
 // How far `measured` is from what was expected; "-" where nothing was.
 Cell GapCell(double measured, double expected) {
   if (expected <= 0 || measured <= 0) return NoCell();
-  return {measured / expected - 1, fmt::format("{:+.1f}%", (measured / expected - 1) * 100)};
+  return ChangeCell(measured / expected - 1);
 }
 
 }  // namespace
@@ -66,15 +66,17 @@ Table DifferencesTable(const std::vector<DifferencePart>& parts) {
 }
 
 HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMeasurement& measurement) {
-  HeavySteps heavy{.table = Table("nodes", "nodes above 2% of the run",
-                                  {{"node", "node"},
-                                   {"layouts", "layouts"},
-                                   {"stand_alone_seconds", "alone ms"},
-                                   {"context", "in context"},
-                                   {"cause", "cause"},
-                                   {"predicted_seconds", "predicted ms"},
-                                   {"measured_seconds", "measured ms"},
-                                   {"ratio", "ratio"}})};
+  HeavySteps heavy{
+      .table = Table("nodes",
+                     "nodes above 2% of the run, their measured ms with its threads and barriers shared out",
+                     {{"node", "node"},
+                      {"layouts", "layouts"},
+                      {"stand_alone_seconds", "alone ms"},
+                      {"context", "in context"},
+                      {"cause", "cause"},
+                      {"predicted_seconds", "predicted ms"},
+                      {"measured_seconds", "measured ms"},
+                      {"ratio", "ratio"}})};
   const double scale = ShareScale(measurement);
   for (const StepDifference& difference : steps) {
     const StepProfile& step = difference.matched.step;

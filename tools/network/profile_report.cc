@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -13,9 +12,10 @@
 namespace tilesmith {
 namespace {
 
-double Lost(const StepProfile& step) {
-  return step.repeated_seconds > 0 ? std::max(0.0, step.seconds - step.repeated_seconds) : 0;
-}
+bool IsRepeated(const StepProfile& step) { return step.repeated_seconds > 0; }
+
+// Precondition: IsRepeated.
+double Lost(const StepProfile& step) { return std::max(0.0, step.seconds - step.repeated_seconds); }
 
 double Total(std::span<const StepProfile> steps) {
   double total = 0;
@@ -39,14 +39,14 @@ bool IsConv(const StepProfile& step) {
 Table ProfileTable(std::span<const StepProfile> steps) {
   Table table("steps", "",
               {{"name", "step"},
-               {"kind", "kind"},
-               {"layouts", "layouts"},
-               {"seconds", "ms"},
+               {"kind", "kind", 2},
+               {"layouts", "layouts", 4},
+               {"seconds", "ms", 0},
                {"predicted_seconds", "predicted ms"},
-               {"repeated_seconds", "repeated ms"},
+               {"repeated_seconds", "repeated ms", 3},
                {"lost_seconds", "lost ms"},
-               {"crossed_bytes", "crossed KiB"},
-               {"share", "share"},
+               {"crossed_bytes", "crossed KiB", 5},
+               {"share", "share", 0},
                {"node", ""},
                {"converts", ""}});
   const double total = Total(steps);
@@ -55,9 +55,9 @@ Table ProfileTable(std::span<const StepProfile> steps) {
                   TextCell(step.kind),
                   TextCell(step.layouts),
                   MillisecondsCell(step.seconds),
-                  MillisecondsCell(step.predicted_seconds),
-                  MillisecondsCell(step.repeated_seconds),
-                  MillisecondsCell(Lost(step)),
+                  KnownMillisecondsCell(step.predicted_seconds),
+                  KnownMillisecondsCell(step.repeated_seconds),
+                  IsRepeated(step) ? MillisecondsCell(Lost(step)) : NoCell(),
                   KibibytesCell(step.crossed_bytes),
                   PercentCell(total > 0 ? step.seconds / total : 0),
                   TextCell(step.node),
@@ -68,7 +68,7 @@ Table ProfileTable(std::span<const StepProfile> steps) {
 
 Table KindTable(std::span<const StepProfile> steps) {
   struct Sum {
-    int64_t steps = 0;
+    int64_t steps = 0, repeated = 0;
     double seconds = 0, lost = 0, crossed_bytes = 0;
   };
   std::map<std::string, Sum> sums;
@@ -76,7 +76,7 @@ Table KindTable(std::span<const StepProfile> steps) {
     Sum& sum = sums[step.kind];
     ++sum.steps;
     sum.seconds += step.seconds;
-    sum.lost += Lost(step);
+    if (IsRepeated(step)) ++sum.repeated, sum.lost += Lost(step);
     sum.crossed_bytes += step.crossed_bytes;
   }
   std::vector<std::pair<std::string, Sum>> ordered(sums.begin(), sums.end());
@@ -92,7 +92,7 @@ Table KindTable(std::span<const StepProfile> steps) {
   const double total = Total(steps);
   for (const auto& [kind, sum] : ordered) {
     table.AddRow({TextCell(kind), CountCell(sum.steps), MillisecondsCell(sum.seconds),
-                  MillisecondsCell(sum.lost), KibibytesCell(sum.crossed_bytes),
+                  sum.repeated > 0 ? MillisecondsCell(sum.lost) : NoCell(), KibibytesCell(sum.crossed_bytes),
                   PercentCell(total > 0 ? sum.seconds / total : 0)});
   }
   return table;
@@ -102,8 +102,8 @@ Table TotalsTable(std::span<const StepProfile> steps, double run_seconds, double
   const double all = Total(steps), barriers = static_cast<double>(steps.size()) * barrier_seconds;
   Table table("totals", "", {{"part", "part"}, {"seconds", "ms"}, {"share", "share"}});
   const auto add = [&](const char* part, double seconds) {
-    const std::string text = (seconds < 0 ? "-" : "") + MillisecondsCell(std::abs(seconds)).text;
-    table.AddRow({TextCell(part), {seconds, text}, PercentCell(run_seconds > 0 ? seconds / run_seconds : 0)});
+    table.AddRow({TextCell(part), MillisecondsCell(seconds),
+                  PercentCell(run_seconds > 0 ? seconds / run_seconds : 0)});
   };
   add("all steps", all);
   add("barriers", barriers);

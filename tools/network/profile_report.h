@@ -9,7 +9,8 @@
 
 namespace tilesmith {
 
-// Every step, in order of execution, with what it loses to memory and the other cores' caches (RepeatSteps).
+// Every step, in order of execution, with what it loses to memory and the other cores' caches (RepeatSteps),
+// where it was repeated and predicted.
 // JSON says of which node of the plan it is, and whether it converts that node's output.
 Table ProfileTable(std::span<const StepProfile> steps);
 // Total time and share by kind, largest first.

@@ -224,7 +224,7 @@ Table GpuBenchTable(const BenchedGpu& bench) {
   for (const GpuBenchRow& row : bench.rows) {
     const ConvWorkload& workload = row.bench.workload;
     std::vector<Cell> cells = {TextCell(WorkloadToString(workload)), CountCell(row.task.count),
-                               RealCell(workload.flops() * 1e-9, 3), MillisecondsCell(row.bench.seconds)};
+                               GflopCell(workload.flops()), MillisecondsCell(row.bench.seconds)};
     for (Cell& cell : CudnnCells(row.bench)) cells.push_back(std::move(cell));
     cells.push_back(TextCell(row.bench.schedule.template_name));
     cells.push_back(TextCell(LayoutsText(row.bench.layouts)));

@@ -47,9 +47,8 @@ class ModelBench {
     if (targets.is_network() && type_ != DataType::kF32)
       throw Error(ErrorCode::kUsage,
                   "bench's --precision bf16 is for a WORKLOAD or --suite on this device, not for a MODEL");
-    const std::string& library = request_.onnxruntime;
-    if (targets.is_network() && !library.empty() && !FindOnnxRuntime(library).empty())
-      RequireOnnxRuntime(library);
+    const std::string library = NamedOnnxRuntime(request_.onnxruntime).value_or("");
+    if (targets.is_network() && !library.empty()) RequireOnnxRuntime(library);
     bench_.cold_weights =
         ColdWeights(request_.conditions, targets.tasks, targets.is_network(), machine_->target());
     if (targets.is_network()) bench_.plan = FindPlan(targets.graphs.front());
@@ -197,7 +196,8 @@ class ModelBench {
   void BenchBesidePeer() {
     const std::string library = FindOnnxRuntime(request_.onnxruntime);
     if (library.empty()) {
-      bench_.peer_refusal = request_.onnxruntime.empty() ? "not here (tools/fetch-peers)" : "left out";
+      bench_.peer_refusal =
+          NamedOnnxRuntime(request_.onnxruntime) ? "left out" : "not here (tools/fetch-peers)";
       return;
     }
     sinks_.Stage("beside ONNX Runtime");

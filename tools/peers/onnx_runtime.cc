@@ -94,10 +94,15 @@ class OnnxRuntimeLibrary {
   const void* const* table_ = nullptr;
 };
 
-std::string FindOnnxRuntime(const std::string& given) {
-  namespace fs = std::filesystem;
+std::optional<std::string> NamedOnnxRuntime(const std::string& given) {
   if (!given.empty()) return given == "none" ? "" : given;
   if (const char* variable = std::getenv("TILESMITH_ONNXRUNTIME"); variable != nullptr) return variable;
+  return std::nullopt;
+}
+
+std::string FindOnnxRuntime(const std::string& given) {
+  namespace fs = std::filesystem;
+  if (const auto named = NamedOnnxRuntime(given)) return *named;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   for (const fs::path& folder : {fs::path("peers"), program.parent_path().parent_path() / "peers"}) {

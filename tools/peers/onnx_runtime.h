@@ -13,9 +13,11 @@
 
 namespace tilesmith {
 
-// Where its library is: `given` if that is not empty, "none" being none, else $TILESMITH_ONNXRUNTIME, else
-// where tools/fetch-peers puts it (peers/ in the working directory, or beside the build folder). "" when
-// there is none.
+// Its library as the user names it: `given` if that is not empty, "none" being none, else
+// $TILESMITH_ONNXRUNTIME. "" for none; nothing where neither names any.
+std::optional<std::string> NamedOnnxRuntime(const std::string& given);
+// Where its library is: as it is named, else where tools/fetch-peers puts it (peers/ in the working
+// directory, or beside the build folder). "" when there is none.
 std::string FindOnnxRuntime(const std::string& given);
 // Throws Error(kEnvironment) where the library cannot be used, as OnnxRuntimeModel would.
 void RequireOnnxRuntime(const std::string& library);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
@@ -81,6 +82,14 @@ InputSamples SamplesOf(const Node& input, const std::string& file, Tensor array)
   return {std::move(array), std::move(shape), count};
 }
 
+void RequireNumbers(const Node& input, const std::string& file, const Tensor& array) {
+  if (array.type() != DataType::kF32) return;
+  const float* const values = array.floats();
+  if (std::any_of(values, values + array.size(), [](float value) { return std::isfinite(value); })) return;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("--calibrate {}: none of the values of input {} is finite", file, input.name));
+}
+
 // A file's arrays in the order of the graph's inputs, with as many samples each, or one for all.
 std::vector<InputSamples> ArrangedSamples(const Graph& graph, const std::string& file) {
   std::vector<NamedTensor> arrays = ReadArrays(file);
@@ -98,6 +107,7 @@ std::vector<InputSamples> ArrangedSamples(const Graph& graph, const std::string&
                   fmt::format("--calibrate {}: nothing for the input \"{}\" (the network's: {})", file,
                               input.name, fmt::join(names, ", ")));
     }
+    RequireNumbers(input, file, found->second);
     samples.push_back(SamplesOf(input, file, std::move(found->second)));
     arrays.erase(found);
   }

@@ -182,7 +182,8 @@ class ModelQuantizer {
     std::string method(CalibrationMethodName(request_.calibration.method));
     if (request_.calibration.method == CalibrationMethod::kPercentile)
       method += fmt::format(" {}", request_.calibration.percentile);
-    return fmt::format("{}, {} samples of {}", method, result_.samples, inputs_.description());
+    return fmt::format("{}, {} sample{} of {}", method, result_.samples, result_.samples == 1 ? "" : "s",
+                       inputs_.description());
   }
 
   void TakeLayers(const QdqFile& written) {

@@ -100,7 +100,8 @@ void AddQuantization(Report& report, const QuantizeModelRequest& request, const 
   report.Fact("model", "quantised model", TextCell(request.output_path));
   report.Fact("method", "method", TextCell(std::string(CalibrationMethodName(request.calibration.method))));
   report.Fact("calibration", "calibrated on",
-              TextCell(fmt::format("{} samples of {}", quantized.samples, quantized.calibrated_on)));
+              TextCell(fmt::format("{} sample{} of {}", quantized.samples, quantized.samples == 1 ? "" : "s",
+                                   quantized.calibrated_on)));
   report.details().Fact("samples", "", CountCell(quantized.samples));
   report.details().Fact("random_inputs", "", {quantized.random, ""});
   report.Fact("quantized_layers", "quantised nodes", CountCell(std::ssize(quantized.layers)));

@@ -41,12 +41,12 @@ Json ExplanationOf(const SolvedNetwork& solved, const Plan& plan, const NodePlan
   const std::vector<NodeChoice> choices = ChoicesOf(solved.built(), node);
   Json json = {{"node", best.node},
                {"choices", choices.size()},
-               {"best", ChoiceText(solved.graph(), best)},
+               {"best", ChoiceText(solved.graph(), solved.best, best)},
                {"best_seconds", best.predicted_seconds}};
   if (choices.size() < 2) return json;
   const std::optional<ExplainedChoice> other = OtherChoice(solved, plan, node);
   if (!other) return json;
-  json["other"] = ChoiceText(solved.graph(), other->schedule);
+  json["other"] = ChoiceText(solved.graph(), *other);
   json["other_is_plan"] = ChosenBy(solved.graph(), solved.built(), plan, node) == other->choice;
   json["off_seconds"] = other->total_seconds - solved.best.predicted_seconds;
   const NodeChoice chosen = ChosenBy(solved.built(), solved.assignment, node);

@@ -19,6 +19,28 @@
 namespace tilesmith {
 namespace {
 
+// Of plans for several sizes the one for those that the request gives.
+Plan ChoosePlan(const ReportRequest& request, std::vector<std::string>* skipped) {
+  std::vector<Plan> plans = ReadPlans(request.plan_path, skipped);
+  if (plans.size() == 1) return std::move(plans.front());
+  const std::string several =
+      fmt::format("{}: plans for {} sizes of the inputs", request.plan_path, plans.size());
+  ModelOptions model = request.model;
+  if (model.model.empty()) model.model = plans.front().network;
+  if (request.model.model.empty() && !IsBuiltInNetwork(model.model))
+    throw Error(ErrorCode::kUsage,
+                several + ": name the network with --model, and one of them with --batch or --input-shape");
+  model.quantization = plans.front().quantization;
+  const auto chosen = std::ranges::find(plans, GraphHash(LoadModel(model)), &Plan::graph_hash);
+  if (chosen == plans.end()) {
+    throw Error(
+        ErrorCode::kUsage,
+        several + fmt::format(", none for {} as it is asked for: choose one with --batch or --input-shape",
+                              model.model));
+  }
+  return std::move(*chosen);
+}
+
 struct FoundGraph {
   std::optional<Graph> graph;
   std::string missing;
@@ -81,7 +103,7 @@ WrittenReport WriteReport(const ReportRequest& request, const WorkSinks& sinks) 
                            request.costs_path, request.model.model});
   RequireReplaceable(request.output_path, OutputFormat::kPage, read);
   std::vector<std::string> skipped;
-  const Plan plan = ReadPlan(request.plan_path, &skipped);
+  const Plan plan = ChoosePlan(request, &skipped);
   for (const std::string& line : skipped) sinks.Warn(line);
   const std::vector<Record> records =
       request.log_path.empty() ? std::vector<Record>() : LoadRecords(request.log_path);

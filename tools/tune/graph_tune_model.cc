@@ -33,7 +33,7 @@ GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkS
   if (precision != Precision::kF32) complete.time_budget *= 1 - kForComparing;
   GraphTunedModel tuned = GraphTuneForm(complete, sinks);
   complete.time_budget = request.time_budget;
-  if (precision != Precision::kF32) CompareTypes(complete, sinks, &tuned);
+  if (precision != Precision::kF32 && !tuned.stopped) CompareTypes(complete, sinks, &tuned);
   return tuned;
 }
 
@@ -59,6 +59,11 @@ void GraphTuneSizes(
     const GraphTunedModel tuned = i == 0 ? GraphTuneModel(each, sinks) : GraphTuneForm(each, sinks);
     each.machine = tuned.machine;
     if (on_tuned) on_tuned(each, tuned);
+    if (tuned.stopped) {
+      throw Error(ErrorCode::kInterrupted,
+                  fmt::format("interrupted; the {} plan so far is in {}",
+                              tuned.refined.check.seconds > 0 ? "fastest" : "only", request.plan_path));
+    }
     each.others.push_back(tuned.refined.plan);
   }
 }

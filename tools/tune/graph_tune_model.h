@@ -70,15 +70,17 @@ struct GraphTunedModel {
   std::vector<StepDifference> steps;
   BaselineRuns baselines;  // beside the plan; none when the time was over before
   MachineWatch watch;      // of the plans' turns
+  bool stopped = false;    // the best plan until then is in the file
 };
 
 // Nothing else may run in the process meanwhile. The file holds the best plan so far from the first solution
 // on. Throws Error(kUsage) when there is nothing to choose from, Error(kEnvironment) when the plan cannot be
-// written, and Error(kInterrupted) when it is stopped, which says what the file holds.
+// written, and Error(kInterrupted) when it is stopped before there is a plan.
 GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkSinks& sinks);
 
 // The same for every size of the model's inputs (SizesOf), one after the other, each with its share of the
 // time that is left; the file holds a plan for each. `on_tuned` is called behind each, with its request.
+// Throws Error(kInterrupted), which says what the file holds, behind the size in which it is stopped.
 void GraphTuneSizes(
     const GraphTuneModelRequest& request, const WorkSinks& sinks,
     const std::function<void(const GraphTuneModelRequest&, const GraphTunedModel&)>& on_tuned = {});

@@ -14,6 +14,7 @@
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "layouts/base/error.h"
+#include "tools/cli/interrupt.h"
 #include "tools/network/plan_runs.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/graph_tune_form.h"
@@ -57,22 +58,35 @@ class MixedTuner {
     ModelOptions floats = quantized;
     floats.quantization.reset();
     floats_ = GraphTuneForm(Form(floats, forms, "mixed"), sinks_);
+    if (floats_->stopped) return std::move(*floats_);
     if (!is_quantized) {
       GraphTuneModelRequest compared = request_;
       compared.arguments.model = floats;
       CompareTypes(compared, sinks_, &*floats_);
       return std::move(*floats_);
     }
+    try {
+      return TuneQuantized(quantized);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInterrupted || !IsStopped(sinks_.stop)) throw;
+      floats_->stopped = true;  // the file has their plan
+      return std::move(*floats_);
+    }
+  }
+
+ private:
+  GraphTunedModel TuneQuantized(const ModelOptions& quantized) {
     errors_.emplace(OpenFloats(quantized, machine_, ErrorSamples(request_)));
     bytes_ = GraphTuneForm(ByteForm(quantized, 2, "int8"), sinks_, false);
+    ThrowIfStopped(sinks_.stop);
     log_ = LoadTuningLog(request_.arguments, machine_);
     costs_.emplace(request_, machine_, sinks_);
     PlanUniform();
     TuneMixed(quantized);
+    ThrowIfStopped(sinks_.stop);
     return Choose();
   }
 
- private:
   // A part of what time is left, for one of `forms` to come.
   GraphTuneModelRequest Form(const ModelOptions& model, int forms, const std::string& precision) const {
     const double for_comparing = request_.hurried ? 0.3 : 0.1;  // of all
@@ -320,7 +334,7 @@ class MixedTuner {
     else
       add({"mixed", &bytes_->graph, std::nullopt, note_}, nullptr);
     // They are compared whatever the time: the plan is not known before.
-    const PlanRuns where = {floats_->graph, machine_, {sinks_.stop}};
+    const PlanRuns where = {floats_->graph, machine_, {sinks_.stop}, {}, end_};
     sinks_.Stage("comparing types");
     std::vector<TypeRun> runs = RunTypes(where, plans, errors_->errors, std::nullopt, MostError(),
                                          SecondsEach(request_, end_, plans.size()));
@@ -363,17 +377,7 @@ class MixedTuner {
   std::string note_;  // about the mixture
 };
 
-}  // namespace
-
-GraphTunedModel GraphTuneMixed(const GraphTuneModelRequest& request, const WorkSinks& sinks) {
-  return MixedTuner(request, sinks).Run();
-}
-
-void CompareTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks, GraphTunedModel* tuned) {
-  const WorkLimit limit = {sinks.stop, request.begin + request.time_budget};
-  const bool runs = request.baselines && request.rounds > 0;
-  if (!runs || tuned->machine->target().device != kCpuDevice || limit.out_of_time()) return;
-  const PinnedTeam team(tuned->machine);
+void RunOtherTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks, GraphTunedModel* tuned) {
   sinks.Stage("the network in other types");
   const FloatNetwork floats = OpenFloats(request.arguments.model, tuned->machine, ErrorSamples(request));
   const FormCosts costs(request, tuned->machine, sinks);
@@ -385,9 +389,23 @@ void CompareTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks, 
     if (precision != own) plans.push_back(PlanFloats(request, *floats.graph, precision, log, costs, sinks));
   plans.push_back({std::string(PrecisionName(own)), &tuned->graph, tuned->refined.plan});
   tuned->types =
-      RunTypes({tuned->graph, tuned->machine, {sinks.stop}}, plans, floats.errors, plans.size() - 1,
+      RunTypes({tuned->graph, tuned->machine, {sinks.stop}, {}, end}, plans, floats.errors, plans.size() - 1,
                std::numeric_limits<double>::infinity(), SecondsEach(request, end, plans.size()));
   if (const auto& difference = tuned->types.back().difference) tuned->output_error = difference->error;
+}
+
+}  // namespace
+
+GraphTunedModel GraphTuneMixed(const GraphTuneModelRequest& request, const WorkSinks& sinks) {
+  return MixedTuner(request, sinks).Run();
+}
+
+void CompareTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks, GraphTunedModel* tuned) {
+  const WorkLimit limit = {sinks.stop, request.begin + request.time_budget};
+  const bool runs = request.baselines && request.rounds > 0;
+  if (!runs || tuned->machine->target().device != kCpuDevice || limit.out_of_time()) return;
+  const PinnedTeam team(tuned->machine);
+  tuned->stopped = !UnlessInterrupted([&] { RunOtherTypes(request, sinks, tuned); });
 }
 
 }  // namespace tilesmith

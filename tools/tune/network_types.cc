@@ -163,7 +163,7 @@ Table TypesTable(std::span<const TypeRun> runs, bool random_inputs) {
        {"agreement", "same largest"},
        {"is_plan", "the plan"},
        {"note", "note"}});
-  const auto gain = [](double ratio) { return Cell{ratio - 1, fmt::format("{:+.1f}%", (ratio - 1) * 100)}; };
+  const auto gain = [](double ratio) { return ChangeCell(ratio - 1); };
   for (const TypeRun& run : runs) {
     const bool ran = run.seconds > 0, beside = ran && !run.is_plan;
     const bool classifies = run.difference && run.difference->rows > 0;

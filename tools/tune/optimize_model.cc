@@ -395,11 +395,11 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   OptimizeModelRequest complete = request;
   GraphTuningArguments& arguments = complete.arguments;
   if (arguments.log_path.empty()) arguments.log_path = LogPathBeside(request.plan_path);
+  RequireDifferent({request.plan_path, arguments.log_path, arguments.costs_path});
   RequireReplaceable(request.plan_path, OutputFormat::kPlan,
                      {arguments.log_path, arguments.costs_path, arguments.model.model});
   RequireReplaceable(arguments.log_path, OutputFormat::kLog, {arguments.model.model});
   RequireReplaceable(arguments.costs_path, OutputFormat::kCosts);
-  RequireDifferent({request.plan_path, arguments.log_path, arguments.costs_path});
   const bool mixes = ParsePrecision(request.arguments.machine.precision) == Precision::kMixed;
   if (!mixes && request.max_output_error)
     throw Error(ErrorCode::kUsage,

@@ -9,6 +9,8 @@
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/text_file.h"
 #include "ops/conv/fusion.h"
+#include "ops/networks/networks.h"
+#include "ops/passes/passes.h"
 #include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_files.h"
@@ -340,6 +342,15 @@ TEST_F(PlanFileTest, TransformsOfUnknownTensorsAreRefused) {
   plan.transforms.push_back({"nowhere", Layout::Nchw(), Layout::Nhwc(), 1e-6});
   EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { CheckPlan(plan, graph_, SyntheticCpu(), 2); }),
               HasSubstr("a transform of \"nowhere\""));
+}
+
+TEST_F(PlanFileTest, CheckTellsSizesApart) {
+  const auto network = [](int64_t batch, int64_t size) {
+    return OptimizeGraph(BuildNetwork("squeezenet1_1", {.batch = batch, .height = size, .width = size}));
+  };
+  const Plan plan = MakePlan(network(2, 48), true);
+  EXPECT_THAT(Refusal(ErrorCode::kUsage, [&] { CheckPlan(plan, network(1, 48), SyntheticCpu(), 2); }),
+              HasSubstr("made for inputs of input=2x3x48x48, not of input=1x3x48x48"));
 }
 
 TEST_F(PlanFileTest, CheckRefusesOtherNetworksMachinesVersionsAndThreads) {
