@@ -14,9 +14,10 @@ class Measured final : public CostSource {
  public:
   Measured(const DevicePtr& device, const CostOptions& options)
       : file_(options.cache_path, device->target(), device->threads()),
+        machine_(options.machine_path, device->target(), device->threads()),
         transforms_(file_, TransformMeasure(device), options.interpolate),
         ops_(file_, OpMeasure(device)),
-        crossings_(file_, CrossingMeasureOf(*device)) {}
+        crossings_(file_, machine_, CrossingMeasureOf(*device)) {}
 
   double TransformSeconds(const Shape& shape, const Layout& from, const Layout& to) override {
     return transforms_.Seconds(shape, from, to);
@@ -34,7 +35,7 @@ class Measured final : public CostSource {
   const CostFile& file() const { return file_; }
 
  private:
-  CostFile file_;
+  CostFile file_, machine_;
   TransformCosts transforms_;
   OpCosts ops_;
   CrossingCosts crossings_;

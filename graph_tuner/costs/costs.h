@@ -67,6 +67,9 @@ class CostQuestions final : public CostSource {
 struct CostOptions {
   std::string cache_path;    // what was measured before is read from here, what is new appended; or ""
   bool interpolate = false;  // transforms between two known sizes (TransformCosts, transform_costs.h)
+  // The same for the prices of crossing, which are the machine's and no network's: a host may show each
+  // network's tuning another distance of the cores.
+  std::string machine_path = {};
 };
 
 // Measures on the device. Throws Error(kEnvironment) when the file cannot be read or written. `warnings`

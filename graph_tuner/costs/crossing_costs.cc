@@ -48,8 +48,15 @@ CrossingMeasure CrossingMeasureOf(const Device& device) {
           .time = [threads](int64_t bytes) { return MeasureCrossing(bytes, threads); }};
 }
 
+void CrossingCosts::TakeFromMachine() {
+  if (std::exchange(taken_, true)) return;
+  for (const auto& [key, seconds] : machine_.figures())
+    if (key.contains("distance") && !file_.Find(key)) file_.Add(key, seconds);
+}
+
 void CrossingCosts::SeeDistance() {
   if (!measure_.time) return;
+  TakeFromMachine();
   const int64_t distance = DistanceOf(measure_.barrier_seconds());
   for (const int64_t bytes : kMeasuredBytes) {
     const auto is_known = [&](Crossing one) {
@@ -57,13 +64,17 @@ void CrossingCosts::SeeDistance() {
     };
     if (std::ranges::all_of(kCrossings, is_known)) continue;
     const CrossingTiming timing = measure_.time(bytes);
-    for (const Crossing one : kCrossings) file_.Add(CrossingKey(one, bytes, distance), timing.Of(one));
+    for (const Crossing one : kCrossings) {
+      for (CostFile* const file : {&file_, &machine_})
+        file->Add(CrossingKey(one, bytes, distance), timing.Of(one));
+    }
     read_ = false;
   }
 }
 
 const CrossingPrices& CrossingCosts::Prices() {
   if (!measure_.time || read_) return prices_;
+  TakeFromMachine();
   prices_ = PricesInFile();
   if (prices_.distances().empty()) {
     SeeDistance();

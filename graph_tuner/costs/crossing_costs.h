@@ -23,8 +23,10 @@ CrossingMeasure CrossingMeasureOf(const Device& device);
 
 class CrossingCosts {
  public:
-  // `file` must outlive this.
-  CrossingCosts(CostFile& file, CrossingMeasure measure) : file_(file), measure_(std::move(measure)) {}
+  // `file` is a network's, `machine` all networks' on this machine: what either has of crossings counts, and
+  // is added to the network's; what is measured is added to both. They must outlive this.
+  CrossingCosts(CostFile& file, CostFile& machine, CrossingMeasure measure)
+      : file_(file), machine_(machine), measure_(std::move(measure)) {}
 
   // Measures what the file lacks of the distance that the cores have now.
   void SeeDistance();
@@ -32,12 +34,15 @@ class CrossingCosts {
   const CrossingPrices& Prices();
 
  private:
+  void TakeFromMachine();
   CrossingPrices PricesInFile() const;
 
   CostFile& file_;
+  CostFile& machine_;
   const CrossingMeasure measure_;
   CrossingPrices prices_;
-  bool read_ = false;  // from the file
+  bool taken_ = false;  // from the machine's file
+  bool read_ = false;   // from the network's
 };
 
 }  // namespace tilesmith

@@ -57,6 +57,36 @@ TEST(OptimizeTest, WritesAPlanThatRunsWithinItsTimeAndGoesOn) {
   EXPECT_EQ(ReadFile(directory.File("again.json")), more.out);
 }
 
+// A network tuned on near cores knows what another one saw of far ones.
+TEST(OptimizeTest, PricesOfCrossingAreSharedBetweenNetworks) {
+  const TemporaryDirectory directory;
+  const std::string data = directory.File("data");
+  const auto optimize = [&](const std::string& plan) {
+    const ProgramResult result =
+        Tilesmith({"optimize", "squeezenet1_1", "--input-shape", "input=1x3x48x48", "--threads", "2", "--for",
+                   "2s", "--no-shipped", "-o", directory.File(plan)},
+                  {.environment = {"XDG_DATA_HOME=" + data}});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.exit_code == 0 ? ReadFile(directory.File(plan + ".log.costs.jsonl")) : "";
+  };
+  if (sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "one core";
+  EXPECT_THAT(optimize("near.jsonl"), testing::HasSubstr("\"kind\":\"crossing\""));
+  std::string shared;
+  for (const auto& entry : std::filesystem::directory_iterator(data + "/tilesmith"))
+    if (entry.path().string().ends_with(".costs.jsonl")) shared = entry.path();
+  ASSERT_NE(shared, "");
+  std::string elsewhere;
+  std::istringstream lines(ReadFile(shared));
+  for (std::string line; std::getline(lines, line);) {
+    auto cost = nlohmann::json::parse(line);
+    EXPECT_EQ(cost["kind"], "crossing") << line;
+    cost["distance"] = "1048576ns";
+    elsewhere += cost.dump() + "\n";
+  }
+  WriteFile(shared, ReadFile(shared) + elsewhere);
+  EXPECT_THAT(optimize("far.jsonl"), testing::HasSubstr("1048576ns"));
+}
+
 TEST(OptimizeTest, ASignalKeepsTheBestPlanSoFar) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const TemporaryDirectory directory;

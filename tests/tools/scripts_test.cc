@@ -325,8 +325,8 @@ TEST(ScriptsTest, BenchRivalsLeavesATable) {
         RunProgram({Script("tools/bench-rivals"), "--precision", precision, "--for", "1s", "--turns", "1",
                     "--seconds", "0.02", "--threads", "1", "--alone", "--out", out, "--csv", out, model});
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.out,
-                testing::ContainsRegex("\n\\| small.onnx \\| " + precision + " \\| - \\| 1 \\| [0-9.]+ \\| "));
+    EXPECT_THAT(result.out, testing::ContainsRegex("\n\\| small.onnx \\| " + precision +
+                                                   " \\| - \\| 1 \\| [0-9.]+ \\| "));
     EXPECT_THAT(ReadFile(out + "/rivals.csv"),
                 testing::ContainsRegex("\nsmall.onnx," + precision + ",1,,0,1,[^,]*,[0-9.e-]+,[0-9.e-]+,"));
   }

@@ -65,7 +65,8 @@ std::unique_ptr<CostSource> OpenCosts(const GraphTuningArguments& arguments, con
   if (path.empty() && !arguments.log_path.empty()) path = CostsPathFor(arguments.log_path);
   RequireFormat(path, OutputFormat::kCosts);
   std::vector<std::string> warnings;
-  auto costs = MeasuredCosts(machine, {path, arguments.interpolate_costs}, &warnings);
+  auto costs =
+      MeasuredCosts(machine, {path, arguments.interpolate_costs, arguments.machine_costs_path}, &warnings);
   for (const std::string& warning : warnings) sinks.Warn(warning);
   return costs;
 }

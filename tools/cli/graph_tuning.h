@@ -18,6 +18,7 @@ struct GraphTuningArguments {
   MachineOptions machine;
   GraphTuneOptions tuning;  // what arguments say of it; TuningOptions fills in the rest
   std::string log_path, costs_path;
+  std::string machine_costs_path = {};  // CostOptions::machine_path
   std::string input_layout = "NCHW", output_layout = "NCHW";
   bool no_fusion = false, interpolate_costs = false, any_machine = false;
 };

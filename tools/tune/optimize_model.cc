@@ -16,6 +16,7 @@
 #include "tools/quantize/in_place.h"
 #include "tools/tune/network_types.h"
 #include "tools/tune/tuning_tasks.h"
+#include "tools/tune/user_database.h"
 #include "tuner/measure/process_measurer.h"
 
 namespace tilesmith {
@@ -90,7 +91,7 @@ class ModelOptimizer {
     ReadKeptPlans();
     std::vector<NetworkTask> tasks = tuning_.Make();
     records_ = tuning_.known_records();
-    costs_ = OpenCosts(request_.arguments, machine_, sinks_);
+    costs_ = OpenMachinesCosts();
     const NetworkSinks network_sinks = {.on_record = [this](const Record& record) { Take(record); },
                                         .on_progress = [this](const NetworkProgress& at) { Show(at); },
                                         .should_stop = [this] { return IsStopped(sinks_.stop); }};
@@ -114,6 +115,13 @@ class ModelOptimizer {
   }
 
  private:
+  std::unique_ptr<CostSource> OpenMachinesCosts() const {
+    GraphTuningArguments arguments = request_.arguments;
+    if (const auto database = tuning_.database_path())
+      arguments.machine_costs_path = MachineCostsPath(*database);
+    return OpenCosts(arguments, machine_, sinks_);
+  }
+
   NetworkOptimization Work(NetworkTuner& tuner) {
     NetworkOptimization work;
     for (const Graph& graph : tuning_.graphs()) work.graphs.push_back(&graph);

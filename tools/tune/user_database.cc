@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tools/cli/records.h"
 
 namespace tilesmith {
 
@@ -18,6 +22,13 @@ std::optional<TuningDatabase> OpenDefaultDatabase(const Target& target) {
   }
   folder += "/tilesmith/";
   return TuningDatabase(folder + DatabaseFileName(target), folder + FormerDatabaseFileName(target));
+}
+
+std::string MachineCostsPath(const std::string& database_path) {
+  const std::filesystem::path path = CostsPathFor(database_path);
+  std::error_code ignored;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
+  return std::ofstream(path, std::ios::app) ? path.string() : "";
 }
 
 KnownTask FindKnown(TuningDatabase& database, const TuneRequest& request, int wanted_trials) {

@@ -13,6 +13,9 @@ namespace tilesmith {
 // The database in $XDG_DATA_HOME/tilesmith, by default under ~/.local/share; nothing where there is no home.
 std::optional<TuningDatabase> OpenDefaultDatabase(const Target& target);
 
+// Where the machine's costs are kept for all networks, beside the database; "" where nothing can be written.
+std::string MachineCostsPath(const std::string& database_path);
+
 struct KnownTask {
   std::vector<Record> records;  // within the limits
   bool enough = false;          // its task was given at least the trials wanted

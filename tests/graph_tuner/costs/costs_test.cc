@@ -302,9 +302,10 @@ TEST_F(CostsTest, CrossingsAreMeasuredOnceForEachDistance) {
         ++measured;
         return {{1e-9 * static_cast<double>(bytes), barrier_seconds < 100e-9 ? 1e-6 : 2e-6, 0}};
       }};
+  CostFile none("", SyntheticCpu(), 2);
   const auto seconds = [&](Crossing crossing, double bytes) {
-    CostFile file(path_, SyntheticCpu(), 2);
-    return CrossingCosts(file, measure).Prices().Seconds(crossing, bytes);
+    CostFile file(path_, SyntheticCpu(), 2), machine("", SyntheticCpu(), 2);
+    return CrossingCosts(file, machine, measure).Prices().Seconds(crossing, bytes);
   };
   for (const double bytes : {0.0, 1000.0, 16384.0, 50000.0, 1e6, 1e7})
     EXPECT_NEAR(seconds(Crossing::kRead, bytes), 1e-9 * bytes, 1e-15) << bytes;
@@ -318,7 +319,7 @@ TEST_F(CostsTest, CrossingsAreMeasuredOnceForEachDistance) {
   EXPECT_EQ(measured, once);
   {
     CostFile file(path_, SyntheticCpu(), 2);
-    CrossingCosts costs(file, measure);
+    CrossingCosts costs(file, none, measure);
     EXPECT_EQ(costs.Prices().distances().size(), 1u);
     costs.SeeDistance();
     EXPECT_EQ(costs.Prices().distances().size(), 2u);
@@ -327,13 +328,39 @@ TEST_F(CostsTest, CrossingsAreMeasuredOnceForEachDistance) {
   EXPECT_EQ(measured, 2 * once);
   EXPECT_NEAR(seconds(Crossing::kWrite, 1e6), 1.5e-6, 1e-15) << "the mean of both";
   CostFile both(path_, SyntheticCpu(), 2);
-  const CrossingPrices prices = CrossingCosts(both, measure).Prices();
+  const CrossingPrices prices = CrossingCosts(both, none, measure).Prices();
   EXPECT_NEAR(prices.At({290e-9, 1e-6}).Seconds(Crossing::kWrite, 1e6), 2e-6, 1e-15);
   EXPECT_NEAR(prices.At({60e-9, 1e-6}).Seconds(Crossing::kWrite, 1e6), 1e-6, 1e-15);
   EXPECT_THAT(Text(), HasSubstr("\"access\":\"read\",\"bytes\":\"16384\",\"distance\":\"64ns\",\"kind\":"
                                 "\"crossing\",\"seconds\":"));
   CostFile file("", SyntheticCpu(), 2);
-  EXPECT_EQ(CrossingCosts(file, {}).Prices().Seconds(Crossing::kRead, 1e6), 0);
+  EXPECT_EQ(CrossingCosts(file, none, {}).Prices().Seconds(Crossing::kRead, 1e6), 0);
+}
+
+// Two networks that each saw the cores at one distance.
+TEST_F(CostsTest, CrossingsAreTheMachines) {
+  double barrier_seconds = 70e-9;
+  const CrossingMeasure measure{.barrier_seconds = [&] { return barrier_seconds; },
+                                .time = [&](int64_t) -> CrossingTiming {
+                                  return {{1e-6, barrier_seconds < 100e-9 ? 1e-6 : 3e-6, 0}};
+                                }};
+  const TemporaryDirectory directory;
+  const std::string of_machine = directory.File("machine.costs.jsonl");
+  const auto tune = [&](const std::string& network) {
+    CostFile file(directory.File(network), SyntheticCpu(), 2), machine(of_machine, SyntheticCpu(), 2);
+    file.Add({{"kind", "op"}, {"op", network}}, 1);
+    CrossingCosts costs(file, machine, measure);
+    costs.SeeDistance();
+    return costs.Prices();
+  };
+  EXPECT_EQ(tune("first").distances().size(), 1u);
+  barrier_seconds = 300e-9;
+  const CrossingPrices both = tune("second");
+  EXPECT_EQ(both.distances().size(), 2u);
+  EXPECT_NEAR(both.Seconds(Crossing::kWrite, 1e6), 2e-6, 1e-15);
+  const CostFile second(directory.File("second"), SyntheticCpu(), 2);
+  const CostFile machine(of_machine, SyntheticCpu(), 2);
+  EXPECT_EQ(second.figures().size(), machine.figures().size() + 1) << "an op is its network's";
 }
 
 TEST_F(CostsTest, TimingInputsHaveZeroPadding) {
