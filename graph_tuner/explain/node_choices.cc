@@ -95,7 +95,7 @@ const NodePlan& NodePlanOf(const Graph& graph, const Plan& plan, NodeId node) {
   return *found;
 }
 
-const NodePlan& KernelOf(const Plan& plan, const NodePlan& node) {
+NodePlan KernelOf(const Plan& plan, const NodePlan& node) {
   if (node.fused_into.empty()) return node;
   const auto found = std::ranges::find(plan.nodes, node.fused_into, &NodePlan::node);
   TILESMITH_CHECK(found != plan.nodes.end(), "the plan has no node {}", node.fused_into);

@@ -35,7 +35,7 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
 const NodePlan& NodePlanOf(const Graph& graph, const Plan& plan, Graph::NodeId node);
 
 // The conv that the node is fused into, or itself. Precondition: the plan has it.
-const NodePlan& KernelOf(const Plan& plan, const NodePlan& node);
+NodePlan KernelOf(const Plan& plan, const NodePlan& node);
 
 // The problem with these nodes decided. Its solutions are those of `built` that have these choices, at the
 // same costs.

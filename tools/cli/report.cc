@@ -89,7 +89,7 @@ std::string CsvField(const Cell& cell) {
 }
 
 // "-0.00" is none.
-std::string WithoutSignOfZero(std::string text) {
+std::string WithoutSignOfZero(const std::string& text) {
   const bool has_sign = text.starts_with('-') || text.starts_with('+');
   return has_sign && text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
 }

@@ -18,6 +18,7 @@
 #include "tools/doctor/machine_watch.h"
 #include "tools/network/input_files.h"
 #include "tools/network/network_run.h"
+#include "tools/network/prediction_report.h"
 #include "tools/network/profile_report.h"
 #include "tools/network/stream_runs.h"
 #include "tools/quantize/in_place.h"
