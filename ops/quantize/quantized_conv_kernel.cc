@@ -261,11 +261,12 @@ class QuantizedConvKernel : public PackedKernel {
       std::ranges::fill(channel, int16_t{0});
       std::ranges::copy(std::span(weights).subspan(o * terms, terms), channel.begin() + group * terms);
       const int32_t bias = op.params().bias ? op.params().bias->data<int32_t>()[o] : 0;
-      for (size_t section = 0; section < sections_.all().size(); ++section) {
-        const std::vector<int16_t> read = sections_.WeightsReadBy(sections_.all()[section], channel);
-        bias_[(section * blocks + block) * lanes + lane] =
-            plan_.number_bytes == 1 ? BiasWithoutZero(bias, read, rows_.zero()) : bias;
-      }
+      const auto bias_of = [&](const WindowSections::Section& section) {
+        if (plan_.number_bytes != 1) return bias;
+        return BiasWithoutZero(bias, sections_.WeightsReadBy(section, channel), rows_.zero());
+      };
+      for (size_t section = 0; section < sections_.all().size(); ++section)
+        bias_[(section * blocks + block) * lanes + lane] = bias_of(sections_.all()[section]);
       multipliers_[block * lanes + lane] = op.multipliers()[o];
       std::byte* const begin = static_cast<std::byte*>(all.data()) + block * block_weights();
       std::byte* const packed = begin + 4 * lane;
