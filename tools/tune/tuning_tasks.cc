@@ -41,6 +41,9 @@ TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
   for (const std::string& path : request_.history_paths) {
     for (const Record& record : LoadRecords(path)) history_->Add(record);
   }
+  if (request_.suggest_shipped)
+    for (const Record& record : ShippedRecords())
+      if (record.target.isa == machine_->target().isa) history_->AddExample(record);
   if (!request_.cost_model_path.empty()) history_->Start(LoadCostModel(request_.cost_model_path));
   OpenDatabase();
   log_.emplace(request_.log_path, request_.existing_log == ExistingLog::kOverwrite);

@@ -21,16 +21,18 @@ class TrainingHistory {
   // replaces its row. Records of unknown templates, of configs that are no longer valid, and of failures that
   // say nothing of the config are passed over.
   void Add(const Record& record);
-  size_t size() const { return rows_; }
+  // What was fast elsewhere, without what was slow: FastestConfigs knows it, models learn nothing from it.
+  void AddExample(const Record& record);
+  size_t size() const { return rows_; }  // of what was added, examples not counted
 
   // A model from a file, which Model then returns for its objective instead of training one.
   void Start(CostModel model);
   // Trained on all that was added; trained again when that has grown by half. Null while there is too little
   // to learn from.
   std::shared_ptr<const CostModel> Model(Objective objective) const;
-  // The template's fastest config in each task, most similar tasks first, n at most and no two alike: what to
-  // try first on `workload`. Similar is what differs by small factors in channels, positions, kernel and
-  // strides.
+  // The template's fastest config in each task, most similar tasks first, n at most; then as many of tasks
+  // that are examples; no two alike: what to try first on `workload`. Similar is what differs by small
+  // factors in channels, positions, kernel and strides.
   std::vector<Config> FastestConfigs(const ConvTemplate& conv_template, const ConvWorkload& workload,
                                      size_t n) const;
   // All of it as a training set of `schema`, its groups the tasks.
@@ -58,7 +60,11 @@ class TrainingHistory {
     size_t rows = 0;
     std::shared_ptr<const CostModel> model;
   };
-  std::map<std::string, Task> tasks_;
+  using Tasks = std::map<std::string, Task>;  // by TaskKey
+  // True where the record is a new row.
+  static bool AddTo(Tasks& tasks, const Record& record);
+
+  Tasks tasks_, examples_;
   size_t rows_ = 0;
   std::map<Objective, std::shared_ptr<const CostModel>> started_;
   mutable std::map<Objective, Trained> trained_;

@@ -93,6 +93,23 @@ TEST(TrainingHistory, KnowsTheFastestConfigsOfSimilarTasks) {
   EXPECT_TRUE(configs("winograd", 9).empty());
 }
 
+TEST(TrainingHistory, ExamplesAreTriedButTeachNothing) {
+  TrainingHistory history;
+  const auto fastest_of = [](const std::vector<Record>& records) {
+    return std::ranges::min_element(records, {}, &Record::seconds)->config;
+  };
+  const std::vector<Record> own = MeasuredConfigs("ic512ih7oc512oh7kh1", 40, 1),
+                            similar = MeasuredConfigs("ic64ih56oc64oh56kh3ph1", 40, 2),
+                            other = MeasuredConfigs("ic32ih112oc32oh112kh3ph1", 40, 3);
+  for (const Record& record : own) history.Add(record);
+  for (const std::vector<Record>* const records : {&other, &similar})
+    for (const Record& record : *records) history.AddExample(record);
+  EXPECT_EQ(history.size(), 40u);
+  EXPECT_EQ(history.ToTrainingSet(FeatureSchema(history.Knobs())).scores.size(), 40u);
+  EXPECT_EQ(history.FastestConfigs(FindConvTemplate("direct"), ParseWorkload(kSampleWorkload), 1),
+            (std::vector<Config>{fastest_of(own), fastest_of(similar)}));
+}
+
 TEST(TrainingHistory, ForgetsAFastestConfigThatWasMeasuredAgain) {
   constexpr uint64_t kSeed = 5;
   std::vector<Record> records = MeasuredConfigs(kSampleWorkload, 40, kSeed);
