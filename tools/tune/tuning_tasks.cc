@@ -41,11 +41,9 @@ TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
   for (const std::string& path : request_.history_paths) {
     for (const Record& record : LoadRecords(path)) history_->Add(record);
   }
-  if (request_.suggest_shipped)
-    for (const Record& record : ShippedRecords())
-      if (record.target.isa == machine_->target().isa) history_->AddExample(record);
   if (!request_.cost_model_path.empty()) history_->Start(LoadCostModel(request_.cost_model_path));
   OpenDatabase();
+  AddExamples();
   log_.emplace(request_.log_path, request_.existing_log == ExistingLog::kOverwrite);
   network_is_cold_ = ColdWeights(request_.conditions, targets.tasks, is_network(), machine_->target());
   if (is_network() && request_.fusion) {
@@ -157,6 +155,15 @@ void TuningTasks::MeasureBaseline(TuneRow& row, std::optional<BaselineCache>& ca
   row.baseline = std::move(fastest);
   row.baseline_disturbed_share = share;
   if (cache) cache->Add(row.task.workload, row.cold_weights, {row.baseline, share});
+}
+
+// What was fast in other networks' convolutions: on this machine, and on others of the same ISA.
+void TuningTasks::AddExamples() {
+  const auto add = [this](const Record& record) {
+    if (record.target.isa == machine_->target().isa) history_->AddExample(record);
+  };
+  if (database_) database_->ForEach(add);
+  if (request_.suggest_shipped) std::ranges::for_each(ShippedRecords(), add);
 }
 
 void TuningTasks::OpenDatabase() {

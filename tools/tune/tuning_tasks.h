@@ -53,6 +53,7 @@ class TuningTasks {
   void MeasureBaselines();
   void MeasureBaseline(TuneRow& row, std::optional<BaselineCache>& cache);
   void OpenDatabase();
+  void AddExamples();
   void WarnOfDatabase(const std::vector<std::string>& warnings);
   int WantedTrials() const;
   bool counted() const;

@@ -38,15 +38,9 @@ double Distance(const ConvWorkload& a, const ConvWorkload& b) {
 }  // namespace
 
 void TrainingHistory::Add(const Record& record) {
-  if (AddTo(tasks_, record)) ++rows_;
-}
-
-void TrainingHistory::AddExample(const Record& record) { AddTo(examples_, record); }
-
-bool TrainingHistory::AddTo(Tasks& tasks, const Record& record) {
   const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
-  if (conv_template == nullptr || !Teaches(record.status)) return false;
-  Task& task = tasks[TaskKey(record).ToString()];
+  if (conv_template == nullptr || !Teaches(record.status)) return;
+  Task& task = tasks_[TaskKey(record).ToString()];
   if (task.spaces.empty()) {
     task.workload = record.workload;
     task.cpu = record.target;
@@ -60,17 +54,25 @@ bool TrainingHistory::AddTo(Tasks& tasks, const Record& record) {
     by_seconds.erase({task.rows[known->second].seconds, known->second});
     if (seconds > 0) by_seconds.emplace(seconds, known->second);
     task.rows[known->second].seconds = seconds;
-    return false;
+    return;
   }
   // Empty, in which no config is valid, where the template refuses the workload.
   const auto space = task.spaces.try_emplace(conv_template);
   if (space.second && conv_template->Supports(record.workload, task.cpu).ok)
     space.first->second = conv_template->Space(record.workload, task.cpu);
-  if (!space.first->second.WhyInvalid(record.config).empty()) return false;
+  if (!space.first->second.WhyInvalid(record.config).empty()) return;
   task.by_config.emplace(key, task.rows.size());
   if (seconds > 0) task.by_seconds[conv_template].emplace(seconds, task.rows.size());
   task.rows.push_back({conv_template, record.config, seconds});
-  return true;
+  ++rows_;
+}
+
+void TrainingHistory::AddExample(const Record& record) {
+  const ConvTemplate* conv_template = KnownConvTemplate(record.template_name);
+  if (conv_template == nullptr || record.status != TrialStatus::kOk) return;
+  Example& example = examples_[conv_template][TaskKey(record).ToString()];
+  if (example.seconds == 0 || record.seconds < example.seconds)
+    example = {record.workload, record.config, record.seconds};
 }
 
 std::vector<std::string> TrainingHistory::Knobs() const {
@@ -85,18 +87,22 @@ std::vector<std::string> TrainingHistory::Knobs() const {
 
 std::vector<Config> TrainingHistory::FastestConfigs(const ConvTemplate& conv_template,
                                                     const ConvWorkload& workload, size_t n) const {
+  using Ranked = std::vector<std::pair<double, const Config*>>;  // distance, config
+  Ranked own, examples;
+  for (const auto& [key, task] : tasks_) {
+    const auto found = task.by_seconds.find(&conv_template);
+    if (found == task.by_seconds.end() || found->second.empty()) continue;
+    const size_t best = found->second.begin()->second;
+    own.emplace_back(Distance(task.workload, workload), &task.rows[best].config);
+  }
+  if (const auto found = examples_.find(&conv_template); found != examples_.end())
+    for (const auto& [key, example] : found->second)
+      examples.emplace_back(Distance(example.workload, workload), &example.config);
   std::vector<Config> configs;
-  for (const Tasks* const tasks : {&tasks_, &examples_}) {
-    std::vector<std::pair<double, const Config*>> fastest;  // distance, config
-    for (const auto& [key, task] : *tasks) {
-      const auto found = task.by_seconds.find(&conv_template);
-      if (found == task.by_seconds.end() || found->second.empty()) continue;
-      const size_t best = found->second.begin()->second;
-      fastest.emplace_back(Distance(task.workload, workload), &task.rows[best].config);
-    }
-    std::ranges::stable_sort(fastest, {}, &std::pair<double, const Config*>::first);
+  for (Ranked* const fastest : {&own, &examples}) {
+    std::ranges::stable_sort(*fastest, {}, &Ranked::value_type::first);
     const size_t most = configs.size() + n;
-    for (const auto& [distance, config] : fastest) {
+    for (const auto& [distance, config] : *fastest) {
       if (configs.size() == most) break;
       if (std::ranges::find(configs, *config) == configs.end()) configs.push_back(*config);
     }

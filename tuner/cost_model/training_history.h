@@ -22,6 +22,7 @@ class TrainingHistory {
   // say nothing of the config are passed over.
   void Add(const Record& record);
   // What was fast elsewhere, without what was slow: FastestConfigs knows it, models learn nothing from it.
+  // Its config need not be valid any more.
   void AddExample(const Record& record);
   size_t size() const { return rows_; }  // of what was added, examples not counted
 
@@ -60,11 +61,13 @@ class TrainingHistory {
     size_t rows = 0;
     std::shared_ptr<const CostModel> model;
   };
-  using Tasks = std::map<std::string, Task>;  // by TaskKey
-  // True where the record is a new row.
-  static bool AddTo(Tasks& tasks, const Record& record);
-
-  Tasks tasks_, examples_;
+  struct Example {  // the fastest of a task
+    ConvWorkload workload;
+    Config config;
+    double seconds = 0;
+  };
+  std::map<std::string, Task> tasks_;                                       // by TaskKey
+  std::map<const ConvTemplate*, std::map<std::string, Example>> examples_;  // likewise
   size_t rows_ = 0;
   std::map<Objective, std::shared_ptr<const CostModel>> started_;
   mutable std::map<Objective, Trained> trained_;

@@ -76,6 +76,11 @@ std::vector<Record> TuningDatabase::Find(const ConvWorkload& workload, const Tar
   return known;
 }
 
+void TuningDatabase::ForEach(const std::function<void(const Record&)>& see) const {
+  for (const auto& [task, entries] : by_task_)
+    for (const Entry& entry : entries) see(entry.record);
+}
+
 void TuningDatabase::Enter(Record record, bool is_former) {
   std::vector<Entry>& entries = by_task_[TaskKey(record).ToString()];
   entries.push_back({std::move(record), is_former});

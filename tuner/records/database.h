@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -35,6 +36,8 @@ class TuningDatabase {
   // better) under these conditions, and still builds. From the former file without its number of trials.
   std::vector<Record> Find(const ConvWorkload& workload, const Target& target,
                            const MeasureConditions& conditions);
+  // Everything in it, of whatever target, whether it still builds or not.
+  void ForEach(const std::function<void(const Record&)>& see) const;
   // Appends what is worth knowing of the records (Distill, for a tuner), creating folders and file. Each says
   // that its task was given at least so many trials. False when it cannot be written.
   bool Add(std::span<const Record> records, int trials);
