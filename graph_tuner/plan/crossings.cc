@@ -236,7 +236,9 @@ double Crossings::CrossedShare(const TensorRead& read, Owner written) const {
 Owner Crossings::OwnerRead(const TensorRead& read) {
   const Shape& shape = graph_.node(read.tensor).shape;
   if (!read.moved && SameForm(shape, read.from, read.to)) return read.written.owner;
-  return DealOf(GridInMemory(shape, read.to), read.written.split).ownership.owner;
+  // Whichever of the layouts that are one form of the tensor the reader calls it.
+  const Layout to = CanonicalLayout(shape, read.to);
+  return DealOf(GridInMemory(shape, to), read.written.split).ownership.owner;
 }
 
 double Crossings::ReadSeconds(const TensorRead& read, Owner written) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "graph_tuner/explain/explain.h"
 #include "graph_tuner/plan/price_plan.h"
@@ -69,6 +70,30 @@ TEST(SplitProblem, DpEqualsExhaustiveSearchAndAllPlansThereAre) {
   EXPECT_GT(by_channels, 4);
   EXPECT_GT(fused, 20);
   EXPECT_GT(concats, 20);
+}
+
+// As behind a network's global pooling, where layouts of different names are one form.
+TEST(SplitProblem, LayoutsThatAreOneFormOfAPixelCostTheSame) {
+  Graph graph("pixels");
+  Graph::NodeId last = AddInput(graph, {1, 24, 1, 1});
+  for (const int channels : {24, 72, 24, 40})
+    last = AddConv(graph, "to " + std::to_string(last), last, channels);
+  graph.MarkOutput(last);
+  int converted = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SyntheticCosts costs(seed);
+    costs.seconds_per_crossed_byte = PriceOf(seed);
+    costs.distance_factors = {{64e-9, 1}, {256e-9, 4}};
+    const GraphTuneOptions options = SyntheticOptions();
+    Candidates candidates = FindCandidates(graph, SyntheticLog(graph, {0, 8, 16}, seed), SyntheticCpu(), 2);
+    for (auto& [workload, records] : candidates)
+      for (Record& record : records) record.template_name = "portable";
+    const Plan plan =
+        SolveNetwork(NetworkProblem(graph, candidates, costs, options)).best;  // checks its price
+    converted += static_cast<int>(plan.transforms.size());
+  }
+  EXPECT_GT(converted, 20);
 }
 
 TEST(SplitProblem, WithoutAPriceOrWithOneThreadNothingChanges) {
