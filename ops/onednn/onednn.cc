@@ -95,7 +95,6 @@ std::unique_ptr<Impl> MakeByteConv(const QuantizedConvOp& op) {
   StoredRange limits = params.limits;
   if (params.sum) {
     const float out = params.sum->output.scales[0];
-    for (float& scale : scales) scale *= params.output.scales[0] / out;
     post.append_sum(params.sum->residual.scales[0] / out);
     limits = params.sum->limits;
   }

@@ -254,7 +254,7 @@ OpPtr ConvWithSum(const Graph& graph, NodeId id, const QuantizedBinaryOp& add, b
   QuantizedConvParams params = conv->params();
   params.sum = {first ? b : a, output, limits};
   if ((first ? a : b) != params.output) return nullptr;  // read by another scale than it was written by
-  if ((w.g > 1 && w.g == w.ic) || !FactorsOf(params.output, *params.sum).allowed()) return nullptr;
+  if ((w.g > 1 && w.g == w.ic) || !RoundsOnce(params.output, *params.sum)) return nullptr;
   w.post.sum = true;
   return std::make_shared<QuantizedConvOp>(w, std::move(params));
 }

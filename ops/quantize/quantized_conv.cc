@@ -9,6 +9,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
+#include "ops/quantize/byte_image.h"
 #include "ops/quantize/quantized_winograd_kernel.h"
 
 namespace tilesmith {
@@ -49,14 +50,14 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
   if (sum) {
     NeedBytes(sum->output, sum->limits);
     TILESMITH_CHECK(sum->residual.per_tensor() && sum->residual.type == output.type &&
-                    sum->output.type == output.type && FactorsOf(output, *sum).allowed());
+                    sum->output.type == output.type && RoundsOnce(output, *sum));
   }
   const std::vector<int16_t> centered = CenteredWeights();
   workload_.bytes = TypesWith(centered);
 
   for (int64_t o = 0; o < workload_.oc; ++o) {
     const float product = input.scales[0] * ValueFor(weights.quantization.scales, o);
-    const float scale = real ? 1 : output.scales[0];
+    const float scale = real ? 1 : this->output().scales[0];
     multipliers_.push_back(product / scale);
     if (std::isfinite(multipliers_.back())) continue;
     RefuseConv(fmt::format("channel {} has the scale {} * {} / {}, which is no finite number", o,
@@ -65,9 +66,21 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
   BoundSums(centered);
 }
 
-SumFactors FactorsOf(const Quantization& own, const QuantizedResidual& sum) {
+bool RoundsOnce(const Quantization& own, const QuantizedResidual& sum) {
+  constexpr double kLargestFactor = 1e30;
   const double out = sum.output.scales[0];
-  return {static_cast<float>(own.scales[0] / out), static_cast<float>(sum.residual.scales[0] / out)};
+  return own.scales[0] < 2 * out && sum.residual.scales[0] / out <= kLargestFactor;
+}
+
+ResidualTerms ResidualTermsOf(const QuantizedConvParams& params) {
+  const Quantization& residual = params.sum->residual;
+  const double out = params.sum->output.scales[0], own = params.output.scales[0] / out;
+  const auto factor = static_cast<float>(residual.scales[0] / out);
+  const double offset = -double{factor} * (residual.zero_points[0] + FlipOf(residual.type));
+  const auto limit = [&](int64_t stored) {
+    return static_cast<float>(own * static_cast<double>(stored - params.output.zero_points[0]) + offset);
+  };
+  return {factor, static_cast<float>(offset), limit(params.limits.low), limit(params.limits.high)};
 }
 
 ByteTypes QuantizedConvOp::TypesWith(std::span<const int16_t> weights) const {
@@ -156,34 +169,26 @@ Tensor QuantizedConvOp::ReferenceAt(std::span<const Tensor* const> inputs,
   const Shape shape = {std::ssize(elements)};
   Tensor out(shape, Layout::Nchw(params_.output.type));
   const int64_t pixels = workload_.oh * workload_.ow;
-  const auto real = [&](int64_t i) {
-    return static_cast<float>(sums[i]) * multipliers_[elements[i] / pixels % workload_.oc];
-  };
+  const auto multiplier = [&](int64_t i) { return multipliers_[elements[i] / pixels % workload_.oc]; };
   if (out.type() == DataType::kF32) {
-    for (int64_t i = 0; i < out.size(); ++i) out.floats()[i] = real(i);
+    for (int64_t i = 0; i < out.size(); ++i) out.floats()[i] = static_cast<float>(sums[i]) * multiplier(i);
     return out;
   }
-  const StoredRange range = RangeOf(out.type()), limits = params_.limits;
+  const StoredRange range = RangeOf(out.type()), limits = params_.sum ? params_.sum->limits : params_.limits;
+  const int flip = FlipOf(out.type());
   VisitType(out.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
     for (int64_t i = 0; i < out.size(); ++i) {
-      const int32_t stored = QuantizedValue(real(i), 1.0f, params_.output.zero_points[0], range);
+      const auto sum = static_cast<float>(sums[i]);
+      float steps = sum * multiplier(i);
+      if (params_.sum) {
+        const ResidualTerms terms = ResidualTermsOf(params_);
+        const auto residual = static_cast<float>(inputs[1]->data<T>()[elements[i]] + flip);
+        const float own = std::clamp(std::fma(sum, multiplier(i), terms.offset), terms.low, terms.high);
+        steps = std::fma(residual, terms.factor, own);
+      }
+      const int32_t stored = QuantizedValue(steps, 1.0F, output().zero_points[0], range);
       out.data<T>()[i] = static_cast<T>(std::clamp(stored, limits.low, limits.high));
-    }
-  });
-  if (!params_.sum) return out;
-  const auto& [residual, output, sum_limits] = *params_.sum;
-  const SumFactors factors = FactorsOf(params_.output, *params_.sum);
-  VisitType(out.type(), [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    for (int64_t i = 0; i < out.size(); ++i) {
-      // Products that are rounded before they are added.
-      const volatile float own =
-          static_cast<float>(out.data<T>()[i] - params_.output.zero_points[0]) * factors.own;
-      const volatile float other =
-          static_cast<float>(inputs[1]->data<T>()[elements[i]] - residual.zero_points[0]) * factors.residual;
-      const int32_t stored = QuantizedValue(own + other, 1.0F, output.zero_points[0], range);
-      out.data<T>()[i] = static_cast<T>(std::clamp(stored, sum_limits.low, sum_limits.high));
     }
   });
   return out;

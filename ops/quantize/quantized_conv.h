@@ -8,11 +8,14 @@
 // The sum is exact, padding adds nothing to it. The rest is computed in float as ONNX Runtime's QLinearConv
 // does: each product and quotient is rounded, ties of the final rounding go to even.
 //
-// With a residual r of the output's shape, the second input, y above goes on as
-//   y' = clamp(round((y - zero_y) * f_y + (r - zero_r) * f_r) + zero_y', low', high')
-//   f_y = scale_y / scale_y'      f_r = scale_r / scale_y', both rounded to float
-// within a step of what QuantizedBinaryOp makes of them, and where the output is real it is float(sum) *
-// (scale_x * scale_w[o]).
+// With a residual r of the output's shape, the second input, all is rounded once:
+//   y'[n, o, p] = clamp(round(fma(r', f_r, clamp(fma(float(sum), multiplier[o], c), low, high))) + zero_y',
+//   ...) multiplier[o] = scale_x * scale_w[o] / scale_y'      f_r = scale_r / scale_y'      c = -zero_r' *
+//   f_r
+// where r' and zero_r' are those of bytes without a sign, and low and high are y's limits, in steps of y'.
+// Where scale_y < 2 scale_y' that is within a step of what QuantizedBinaryOp makes of the rounded y and r.
+//
+// Where the output is real it is float(sum) * (scale_x * scale_w[o]).
 #pragma once
 
 #include "ops/base/op.h"
@@ -27,13 +30,8 @@ struct QuantizedResidual {
   StoredRange limits;             // of the sum
 };
 
-// f_y and f_r.
-struct SumFactors {
-  float own, residual;
-  // Larger ones might make infinities.
-  bool allowed() const { return own <= 1e30F && residual <= 1e30F; }
-};
-SumFactors FactorsOf(const Quantization& own, const QuantizedResidual& sum);
+// Whether a sum may be rounded once, and makes no infinities. `own`: y's.
+bool RoundsOnce(const Quantization& own, const QuantizedResidual& sum);
 
 struct QuantizedConvParams {
   Quantization input;                  // u8 or i8, per tensor
@@ -44,16 +42,23 @@ struct QuantizedConvParams {
   std::optional<QuantizedResidual> sum = {};  // exactly when workload.post.sum; not of reals
 };
 
+// f_r, c and the limits above.
+struct ResidualTerms {
+  float factor, offset, low, high;
+};
+// Precondition: params.sum.
+ResidualTerms ResidualTermsOf(const QuantizedConvParams& params);
+
 class QuantizedConvOp : public ConvolutionOp {
  public:
   // Throws Error(kBadModel) when a sum might not fit 32 bits, whatever the input, or a multiplier is not
-  // finite. Preconditions: !workload.fused(), no post-ops but bias and sum, params as said there, a sum's
-  // factors allowed(); they say what its types are, workload.bytes is not looked at.
+  // finite. Preconditions: !workload.fused(), no post-ops but bias and sum, params as said there, a sum
+  // RoundsOnce; they say what its types are, workload.bytes is not looked at.
   QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params);
 
   const QuantizedConvParams& params() const { return params_; }
   const std::vector<float>& multipliers() const { return multipliers_; }  // oc of them
-  // Of all float(sum) * multiplier, whatever the input.
+  // Of all float(sum) * multiplier, whatever the input and without a residual.
   double largest_steps() const { return largest_steps_; }
   // w - zero_w in the order of the weights, at most 255 in size.
   std::vector<int16_t> CenteredWeights() const;

@@ -5,10 +5,11 @@ namespace tilesmith::TILESMITH_ISA {
 namespace {
 
 // The tile of kPixels pixels from number `first` on, kUsed vectors of channels of them. kShared: all lanes
-// read the same words.
+// read the same words; some of the weights of the next block are then fetched meanwhile.
 template <int kPixels, int kUsed, bool kShared>
 inline void Tile(const QuantizedPixels& p, int64_t first) {
-  constexpr int64_t kVectorBytes = kWidth * kTileWordBytes;
+  constexpr int64_t kVectorBytes = kWidth * kTileWordBytes, kPartBytes = kTileWordBytes * kDensePartWords;
+  constexpr int kLevel2 = 2;
   Sums sums[kPixels][kUsed];
   const std::byte* in[kPixels];
 #pragma GCC unroll 12
@@ -17,22 +18,31 @@ inline void Tile(const QuantizedPixels& p, int64_t first) {
     in[i] = p.input + p.offsets[first + i];
   }
   const std::byte* weights = p.weights;
+  const std::byte* next = p.next_weights + first / p.tile_pixels * p.next_step;
   for (int64_t run = 0; run < p.run_count; ++run) {
     if constexpr (kShared) weights = p.weights + p.run_weights[run];
-    const int64_t begin = p.runs[run], end = begin + kTileWordBytes * (kShared ? p.words : 1);
-    for (int64_t at = begin; at < end; at += kTileWordBytes) {
-      Sums right[kUsed];
-      for (int v = 0; v < kUsed; ++v) right[v] = LoadWords(weights + v * kVectorBytes);
-      weights += kVectors * kVectorBytes;
+    int64_t at = p.runs[run];
+    const int64_t end = at + kTileWordBytes * (kShared ? p.words : 1);
+    while (at < end) {
+      const int64_t stop = kShared && end - at > kPartBytes ? at + kPartBytes : end;
+      for (; at < stop; at += kTileWordBytes) {
+        Sums right[kUsed];
+        for (int v = 0; v < kUsed; ++v) right[v] = LoadWords(weights + v * kVectorBytes);
+        weights += kVectors * kVectorBytes;
 #pragma GCC unroll 12
-      for (int i = 0; i < kPixels; ++i) {
-        if constexpr (kShared) {
-          const Sums left = SplatWord(in[i] + at);
-          for (int v = 0; v < kUsed; ++v) sums[i][v] = AddProducts(sums[i][v], left, right[v]);
-        } else {
-          for (int v = 0; v < kUsed; ++v)
-            sums[i][v] = AddProducts(sums[i][v], LoadWords(in[i] + at + v * kVectorBytes), right[v]);
+        for (int i = 0; i < kPixels; ++i) {
+          if constexpr (kShared) {
+            const Sums left = SplatWord(in[i] + at);
+            for (int v = 0; v < kUsed; ++v) sums[i][v] = AddProducts(sums[i][v], left, right[v]);
+          } else {
+            for (int v = 0; v < kUsed; ++v)
+              sums[i][v] = AddProducts(sums[i][v], LoadWords(in[i] + at + v * kVectorBytes), right[v]);
+          }
         }
+      }
+      if constexpr (kShared) {
+        for (int64_t line = 0; line < p.next_lines; ++line, next += kLineBytes)
+          __builtin_prefetch(next, 0, kLevel2);
       }
     }
   }

@@ -143,9 +143,22 @@ class QuantizedConvKernel : public PackedKernel {
     found.channels.count =
         std::min({plan_.lanes, plan_.group_out - channel, plan_.conv.oc - found.channels.first});
     found.pixels.weights = weights_.data() + index * block_weights();
+    FetchAhead(tile, index, found.pixels);
     found.pixels.bias = BiasOf(0, index);
     found.pixels.multipliers = multipliers_.data() + index * plan_.lanes;
     return found;
+  }
+
+  // Has the tiles of a task fetch the weights of the next one. Where there are many tiles, what is read once
+  // hardly counts; a single one has no time for it.
+  void FetchAhead(const WindowTile& tile, int64_t index, QuantizedPixels& pixels) const {
+    constexpr int64_t kMostTiles = 32;
+    const int64_t tiles = CeilDiv(tile.rows * tile.columns, pixels.tile_pixels);
+    if (index + 1 == plan_.groups * plan_.blocks || tiles == 1 || tiles > kMostTiles) return;
+    const int64_t parts = pixels.run_count * CeilDiv(pixels.words, kDensePartWords);
+    pixels.next_lines = CeilDiv(CeilDiv(block_weights(), kLineBytes), parts * tiles);
+    pixels.next_step = parts * pixels.next_lines * kLineBytes;
+    pixels.next_weights = weights_.data() + (index + 1) * block_weights();
   }
 
   struct TileMemory {
@@ -201,6 +214,7 @@ class QuantizedConvKernel : public PackedKernel {
         store_.Store(pixels, block.channels, places, args, tile.image,
                      [&](QuantizedPixels& piece, int64_t first) {
                        piece.offsets = pixel_offsets_.data() + begin + first;
+                       piece.next_weights += (begin + first) / piece.tile_pixels * piece.next_step;
                        convolve_(piece);
                      });
       }

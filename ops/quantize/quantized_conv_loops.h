@@ -29,6 +29,10 @@ constexpr int64_t QuantizedConvTilePixels(Isa isa, bool vnni) {
   return vnni ? 12 : isa == Isa::kAvx512 ? 8 : isa == Isa::kAvx2 ? 6 : 4;
 }
 
+// Words of a run between which ConvolveDense fetches some of the next weights.
+constexpr int64_t kDensePartWords = 16;
+inline constexpr int64_t kLineBytes = 64;
+
 // A row of the input in some channels. Steps are in elements: in a plain layout channels lie apart and
 // columns are adjacent, in others the other way round.
 struct WidenedRow {
@@ -41,14 +45,12 @@ struct WidenedRow {
   int16_t zero = 0;
 };
 
-// A residual that is added behind the convolution, whose own result is rounded first:
-//   y = round(clamp(round(steps), low, high) * own_factor + (byte - zero) * factor) + ...
-// where every product and sum is rounded to float.
+// A residual that is added to the convolution's own result before it is rounded (ResidualTerms):
+//   steps = fma(byte ^ flip, factor, clamp(fma(sum, multiplier, offset), low, high))
 struct QuantizedSumTerms {
   const uint8_t* residual = nullptr;  // or null
   int64_t step = 0;                   // from pixel to pixel
-  float low = 0, high = 0, own_factor = 1, factor = 1;
-  int32_t zero = 0;
+  float offset = 0, low = 0, high = 0, factor = 1;
   uint8_t flip = 0;
 };
 
@@ -61,9 +63,13 @@ struct QuantizedPixels {
   const int32_t* runs = nullptr;  // bytes from there to each of the window's runs, of `words` words each
   const int32_t* run_weights = nullptr;  // of ConvolveDense: bytes from `weights` to each run's
   int64_t run_count = 0, words = 0;
-  int64_t group_words = 0;             // of ConvolveGroups: words of a pixel in each group
-  const std::byte* weights = nullptr;  // [run][word][lane], words; some functions have another order
-  const int32_t* bias = nullptr;       // [lane], as are the multipliers
+  int64_t group_words = 0;                  // of ConvolveGroups: words of a pixel in each group
+  const std::byte* weights = nullptr;       // [run][word][lane], words; some functions have another order
+  int64_t weights_ahead = 0;                // bytes from there to weights that are fetched into the cache
+  const std::byte* next_weights = nullptr;  // of ConvolveDense: fetched into the second level's cache,
+  int64_t next_step = 0,
+          next_lines = 0;         // bytes for each tile, lines for each kDensePartWords words of a run
+  const int32_t* bias = nullptr;  // [lane], as are the multipliers
   const float* multipliers = nullptr;
   QuantizedSumTerms sum = {};
   int32_t zero = 0, low = 0, high = 255;  // of bytes without a sign
@@ -100,11 +106,12 @@ TILESMITH_DECLARE_VNNI(void ConvolveDepthwise(const QuantizedPixels& pixels))
 inline constexpr int64_t kMostDots = 4, kDotPixels = 4;
 constexpr int64_t DotRunBytes(int64_t words) { return (4 * words + 63) / 64 * 64; }
 
-// With AVX-512 VNNI, for groups of 4 or 8 channels, in and out, of which a pixel has kGroupedPixelBytes
-// together: kGroupedPixels pixels at a time whatever tile_pixels says. Weights: [run][pixel of it][t][lane],
+// With AVX-512 VNNI, for groups of 4, 8 or 16 channels, in and out, of which a pixel has kGroupedPixelBytes
+// together: GroupedPixels pixels at a time whatever tile_pixels says. Weights: [run][pixel of it][t][lane],
 // words in 16 lanes, t < group_words. Output number `o` of the block is computed in lane GroupedLane; the
 // word of its own group (lane ^ t) % group_words lies in lane ^ t. Precondition: sums is null.
-inline constexpr int64_t kGroupedPixelBytes = 16, kGroupedPixels = 12;
+inline constexpr int64_t kGroupedPixelBytes = 16;
+constexpr int GroupedPixels(int64_t group_words) { return group_words == 4 ? 6 : 12; }
 constexpr int64_t GroupedLane(int64_t group_words, int64_t o) {
   const int64_t group_lanes = 4 * group_words, in_group = o % group_lanes;
   return in_group / group_words * 4 + o / group_lanes * group_words + in_group % group_words;

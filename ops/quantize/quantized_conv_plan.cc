@@ -38,14 +38,16 @@ WindowForm QuantizedConvForm(const ConvWorkload& w, const Target& cpu) {
   constexpr int64_t kLeastTerms = 64;  // fewer cost less than their sum at the end
   const bool bytes = MultipliesBytes(w, cpu), amx = bytes && cpu.amx;
   const int64_t in = w.ic / w.g, out = w.oc / w.g;
-  const bool small = (in == 4 || in == 8) && in == out && w.g % (kGroupedPixelBytes / in) == 0;
+  // What four sums of a pixel cost at the end a single tap does not earn.
+  const bool is_small = in == 4 || in == 8 || (in == 16 && w.kh * w.kw > 1);
+  const bool small = is_small && in == out && w.g % (kGroupedPixelBytes / in) == 0;
   const bool dots = bytes && !amx && w.oc / w.g <= kMostDots && w.ic / w.g * w.kh * w.kw >= kLeastTerms;
   const bool grouped = bytes && !amx && !dots && small;
   return {.number_bytes = bytes ? 1 : 2,
           .lanes = QuantizedConvLanes(cpu.isa),
           .pixels = amx       ? kMaxTilePositions
                     : dots    ? kDotPixels
-                    : grouped ? kGroupedPixels
+                    : grouped ? GroupedPixels(in / 4)
                               : QuantizedConvTilePixels(cpu.isa, bytes),
           .depthwise = IsByteDepthwise(w),
           .amx = amx,

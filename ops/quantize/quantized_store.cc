@@ -1,5 +1,8 @@
 #include "ops/quantize/quantized_store.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace tilesmith {
 
 QuantizedStore::QuantizedStore(const QuantizedConvOp& op, const Layout& layout, const Target& cpu)
@@ -21,17 +24,14 @@ void QuantizedStore::SetRange(const QuantizedConvParams& params) {
   common_.low = limits.low + common_.flip;
   common_.high = limits.high + common_.flip;
   if (!params.sum) return;
-  const Quantization& residual = params.sum->residual;
-  const SumFactors factors = FactorsOf(params.output, *params.sum);
-  const auto zero = static_cast<float>(params.output.zero_points[0]);
-  common_.sum = {.low = static_cast<float>(params.limits.low) - zero,
-                 .high = static_cast<float>(params.limits.high) - zero,
-                 .own_factor = factors.own,
-                 .factor = factors.residual,
-                 .zero = residual.zero_points[0] + FlipOf(residual.type),
-                 .flip = FlipOf(residual.type)};
-  constexpr double kBytes = 256;  // to which its own result is clamped before
-  common_.bounded = kBytes * (double{factors.own} + factors.residual) < kMaxSteps;
+  const auto [factor, offset, low, high] = ResidualTermsOf(params);
+  common_.sum = {.offset = offset,
+                 .low = low,
+                 .high = high,
+                 .factor = factor,
+                 .flip = FlipOf(params.sum->residual.type)};
+  constexpr double kBytes = 256;  // of the residual
+  common_.bounded = std::max(std::abs(low), std::abs(high)) + kBytes * factor < kMaxSteps;
 }
 
 }  // namespace tilesmith

@@ -66,20 +66,23 @@ using TileFloats = Vector<kWidth>;
 [[maybe_unused]] constexpr float kTileRound = 12582912.0f;
 [[maybe_unused]] constexpr int32_t kTileRoundBits = 0x4b400000;
 
-// To the nearest integer, ties to even. Precondition: |x| < 2^22.
-inline TileFloats Rounded(TileFloats x) {
+// a * b + c, rounded once.
+inline TileFloats MultiplyAdd(TileFloats a, TileFloats b, TileFloats c) {
 #if defined(TILESMITH_ISA_avx512)
-  return (TileFloats)_mm512_maskz_roundscale_ps(0xffff, (__m512)x,
-                                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return (TileFloats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(TILESMITH_ISA_avx2)
+  return (TileFloats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #else
-  return (x + kTileRound) - kTileRound;
+  for (int i = 0; i < kWidth; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return c;
 #endif
 }
 
 // The numbers that are rounded and then clamped, in registers. kSum: with a residual.
 template <bool kSum>
 struct Requantization {
-  explicit Requantization(const QuantizedPixels& p) : sum(p.sum) {
+  // A call would spill what is summed, as would those of the lambdas below.
+  [[gnu::always_inline]] explicit Requantization(const QuantizedPixels& p) : sum(p.sum) {
     for (int v = 0; v < kVectors; ++v) multipliers[v] = Load<kWidth>(p.multipliers + v * kWidth);
 #if defined(TILESMITH_ISA_avx512)
     const uint32_t real = 0xffffffffu >> (kTileLanes - p.channels);
@@ -89,11 +92,12 @@ struct Requantization {
 
   // The result, in steps of the output, of vector `v` of pixel number `pixel`.
   TileFloats Steps(Sums sums, int v, int64_t pixel) const {
-    const TileFloats steps = __builtin_convertvector(sums, TileFloats) * multipliers[v];
-    if constexpr (!kSum) return steps;
+    const TileFloats reals = __builtin_convertvector(sums, TileFloats);
+    if constexpr (!kSum) return reals * multipliers[v];
+    const TileFloats steps = MultiplyAdd(reals, multipliers[v], Splat<kWidth>(sum.offset));
     const TileFloats inside = Min(Max(steps, Splat<kWidth>(sum.low)), Splat<kWidth>(sum.high));
-    const Sums other = ResidualBytes(pixel, v) - sum.zero;
-    return Rounded(inside) * sum.own_factor + __builtin_convertvector(other, TileFloats) * sum.factor;
+    const TileFloats residual = __builtin_convertvector(ResidualBytes(pixel, v), TileFloats);
+    return MultiplyAdd(residual, Splat<kWidth>(sum.factor), inside);
   }
 
   // With AVX-512 no byte behind the channels is read.
@@ -155,7 +159,7 @@ template <bool kSum, bool kBounded, int kPixels, int kUsed>
 inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
   const Requantization<kSum> requantization(p);
   const BytePacker packer(p);
-  const auto rounded = [&](int i, int v) {
+  const auto rounded = [&](int i, int v) __attribute__((always_inline)) {
     return RoundToInts<kBounded>(requantization.Steps(sums[i][v], v, first + i));
   };
   uint8_t* out = p.out + first * p.out_step;
@@ -228,7 +232,7 @@ inline void StoreTile(const QuantizedPixels& p, int64_t first, const Sums (&sums
   static_assert(kUsed == kVectors);
   const Requantization<kSum> requantization(p);
   const BytePacker packer(p);
-  const auto rounded = [&](int i, int v) {
+  const auto rounded = [&](int i, int v) __attribute__((always_inline)) {
     return RoundToInts<kBounded>(requantization.Steps(sums[i][v], v, first + i));
   };
   uint8_t* out = p.out + first * p.out_step;

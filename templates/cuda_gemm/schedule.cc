@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "ops/quantize/byte_image.h"
 #include "ops/quantize/quantized_conv.h"
 #include "templates/base/byte_conv.h"
 
@@ -35,16 +36,15 @@ void AddRequantization(const QuantizedConvOp& op, std::span<const int16_t> cente
   const int64_t zero = q.input.zero_points[0];
   add((zero & 0xff) * 0x01010101);
   if (real) {
-    weights.resize(weights.size() + 11);
+    weights.resize(weights.size() + 10);
   } else {
-    const QuantizedResidual sum = q.sum.value_or(QuantizedResidual{q.output, q.output, q.limits});
-    const StoredRange range = RangeOf(q.output.type);
+    const Quantization& out = q.sum ? q.sum->output : q.output;
+    const StoredRange range = RangeOf(out.type), limits = q.sum ? q.sum->limits : q.limits;
     for (const int64_t number :
-         {range.low, range.high, q.output.zero_points[0], q.limits.low, q.limits.high,
-          sum.output.zero_points[0], sum.limits.low, sum.limits.high, sum.residual.zero_points[0]})
+         {range.low, range.high, out.zero_points[0], limits.low, limits.high, int32_t{FlipOf(out.type)}})
       add(number);
-    const SumFactors factors = FactorsOf(q.output, sum);
-    weights.insert(weights.end(), {factors.own, factors.residual});
+    const ResidualTerms terms = q.sum ? ResidualTermsOf(q) : ResidualTerms{};
+    weights.insert(weights.end(), {terms.factor, terms.offset, terms.low, terms.high});
   }
   // Padding is the zero point, so that what it adds to a sum is the same everywhere.
   const int64_t terms = std::ssize(centered) / w.oc;

@@ -82,8 +82,21 @@ TEST(FuseQuantized, AConvTakesTheSumBehindItAlong) {
     ASSERT_TRUE(op.params().sum);
     EXPECT_EQ(op.params().sum->residual, net.activations);
     EXPECT_EQ(op.params().sum->limits.low, 119);
-    ExpectWithinAStep(net.graph, fused, 2 * 0.02f, 0.03);
+    // It is rounded once, so that many differ by a step, and none by more.
+    ExpectWithinAStep(net.graph, fused, 0.02f, 0.5);
   }
+}
+
+// Where the convolution's steps are twice the sum's or more, to leave out their rounding is more than a step.
+TEST(FuseQuantized, ASumOfSmallerStepsStays) {
+  QuantizedNet net;
+  const auto x = net.Stored(net.Input({1, 8, 5, 6}));
+  const auto conv = net.Stored(net.Conv(x, 8, 3), {DataType::kU8, 0, {0.04f}, {100}});
+  net.graph.MarkOutput(net.Stored(net.Add(conv, x)));
+  const Graph fused = FuseQuantized(net.graph);
+  EXPECT_THAT(Types(fused),
+              ElementsAre("Input", "QuantizeLinear", "QuantizedConv", "QuantizedAdd", "DequantizeLinear"));
+  ExpectWithinAStep(net.graph, fused, 2 * 0.02f, 0.03);
 }
 
 TEST(FuseQuantized, DenseLayersAreConvsOnBytes) {

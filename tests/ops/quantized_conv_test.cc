@@ -67,14 +67,14 @@ QuantizedConvParams RandomParams(TestRandom& random, const ConvWorkload& w) {
   return params;
 }
 
-// A residual of any scale, the sum within any limits.
+// A residual of any scale, the sum of a scale that lets it be rounded once and within any limits.
 QuantizedResidual RandomResidual(TestRandom& random, const Quantization& own) {
   const auto any = [&](float scale) {
     return Quantization{own.type, 0, {scale}, {ZeroPoint(random, own.type)}};
   };
   const float scale = own.scales[0];
   QuantizedResidual sum{any(scale * random.Pick(std::vector<float>{1e-4f, 0.7f, 1, 3})),
-                        any(scale * random.Pick(std::vector<float>{0.01f, 0.5f, 1.3f, 2, 1e4f})),
+                        any(scale * random.Pick(std::vector<float>{0.501f, 0.6f, 1.3f, 2, 1e4f})),
                         RangeOf(own.type)};
   if (random.Integer(0, 1) == 1) sum.limits.low = sum.output.zero_points[0];
   return sum;

@@ -19,7 +19,7 @@ constexpr int kPacked = 4;
 const Zmm kOtherTerm(5);
 constexpr int kMultipliers = 20;  // two
 const Zmm kHighSteps(22), kOrder(23), kZero(24), kLow(25);
-const Zmm kOwnLow(26), kOwnHigh(27), kOwnFactor(28), kResidualZero(29), kResidualFactor(30);
+const Zmm kOffset(26), kOwnLow(27), kOwnHigh(28), kResidualFactor(29), kSignBytes(30);
 
 const Xbyak::Opmask kPixelMask(1);   // bytes of a pixel
 const Xbyak::Opmask kVectorMask(2);  // lanes of its last vector
@@ -84,14 +84,18 @@ void ByteStripCode::EmitMasks(const Vectors& vectors) {
 void ByteStripCode::EmitResidualConstants() {
   vmovups(kOwnLow, Splat(terms_.low));
   vmovups(kOwnHigh, Splat(terms_.high));
-  vmovups(kOwnFactor, Splat(terms_.own_factor));
-  vmovups(kResidualZero, Splat4(static_cast<uint32_t>(terms_.zero - terms_.flip)));
   vmovups(kResidualFactor, Splat(terms_.factor));
+  vmovups(kOffset, Splat(terms_.offset));
+  vmovups(kSignBytes, Splat4(terms_.flip));
 }
 
 void ByteStripCode::EmitProductOf(int vector, const Xmm& value) {
   vcvtdq2ps(value, ptr[kStoredSums + kAddress + Offset(vector * vector_bytes())]);
-  vmulps(value, value, Zmm(kMultipliers + vector));
+  if (sum_) {
+    vfmadd213ps(value, Zmm(kMultipliers + vector), kOffset);
+  } else {
+    vmulps(value, value, Zmm(kMultipliers + vector));
+  }
 }
 
 void ByteStripCode::EmitResidual(const Vectors& vectors, int vector, const Xmm& value) {
@@ -101,12 +105,9 @@ void ByteStripCode::EmitResidual(const Vectors& vectors, int vector, const Xmm& 
   unsigned_out_ ? vpmovzxbd(to, from) : vpmovsxbd(to, from);
   vmaxps(value, value, kOwnLow);
   vminps(value, value, kOwnHigh);
-  vrndscaleps(value, value, 0);  // to nearest even
-  vmulps(value, value, kOwnFactor);
-  if (terms_.zero != terms_.flip) vpsubd(kOtherTerm, kOtherTerm, kResidualZero);
+  if (!unsigned_out_) vpaddd(kOtherTerm, kOtherTerm, kSignBytes);
   vcvtdq2ps(kOtherTerm, kOtherTerm);
-  vmulps(kOtherTerm, kOtherTerm, kResidualFactor);
-  vaddps(value, value, kOtherTerm);
+  vfmadd231ps(value, kOtherTerm, kResidualFactor);
 }
 
 void ByteStripCode::EmitReals(const Vectors& vectors, int pixel) {
