@@ -2,8 +2,10 @@
 // (QDQ) that runtimes turn into integer arithmetic.
 //
 // The edit is one of the file: nodes, names, open sizes, bodies of loops and branches stay as they are, and
-// what is added stands between them. A tensor that is quantised keeps its name behind its DequantizeLinear,
-// so that the same names can be compared in both models; what its node computed is NAME_float.
+// what is added stands between them. A tensor that a quantised node writes keeps its name behind its
+// DequantizeLinear, so that the same names can be compared in both models; what its node computed is
+// NAME_float. Of one that a float node writes only quantised nodes read what is behind its
+// DequantizeLinear, NAME_dequantized.
 //
 // Which nodes: Conv, ConvTranspose, Gemm and MatMul with constant weights, per output channel. Their inputs
 // are quantised; so are the outputs of the convolutions, or of the Relu or Clip behind one, which shares its

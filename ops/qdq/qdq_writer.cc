@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -45,19 +46,23 @@ class QdqWriter {
   WrittenQdq WriteModel() {
     std::unordered_map<int, const QdqUnit*> units;
     for (const QdqUnit& unit : job_.plan.units) units.emplace(unit.node, &unit);
-    for (const onnx::ValueInfoProto& input : job_.graph.input()) {
-      if (!groups_.contains(input.name())) continue;
-      renamed_[input.name()] = names_.New(input.name() + "_dequantized");
-      AddPair(input.name(), renamed_[input.name()], Quantizer(input.name()));
-    }
+    std::set<int> quantized(job_.plan.movers.begin(), job_.plan.movers.end());
+    for (const QdqUnit& unit : job_.plan.units) quantized.insert({unit.node, unit.activation});
+    for (const onnx::ValueInfoProto& input : job_.graph.input()) AddPairForReaders(input.name());
     for (int i = 0; i < job_.graph.node_size(); ++i) {
       onnx::NodeProto node = job_.graph.node(i);
       const auto unit = units.find(i);
       if (unit != units.end()) {
         written_.layers.push_back(LayerOf(*unit->second));
         QuantizeConstants(*unit->second, node, written_.layers.back());
-      } else if (std::ranges::binary_search(job_.plan.movers, i)) {
+      } else if (quantized.contains(i)) {
         QuantizeMoved(node);
+      }
+      if (!quantized.contains(i)) {
+        const onnx::NodeProto& added = job_.graph.node(i);
+        Add(std::move(node));
+        for (const std::string& output : added.output()) AddPairForReaders(output);
+        continue;
       }
       for (std::string& input : *node.mutable_input()) {
         if (const auto renamed = renamed_.find(input); renamed != renamed_.end()) input = renamed->second;
@@ -170,6 +175,13 @@ class QdqWriter {
     for (const std::string& input : inputs) node.add_input(input);
     node.add_output(output);
     Add(std::move(node));
+  }
+
+  // Of a tensor that is written in floats: what is quantised reads it behind Q and DQ, others as it is.
+  void AddPairForReaders(const std::string& tensor) {
+    if (!groups_.contains(tensor)) return;
+    renamed_[tensor] = names_.New(tensor + "_dequantized");
+    AddPair(tensor, renamed_[tensor], Quantizer(tensor));
   }
 
   // The node, and Q and DQ behind each of its outputs that are quantised.

@@ -108,13 +108,21 @@ TEST_F(LayerErrorsTest, TypesAreChosenWithinALimit) {
     sum += layer.square;
     if (layer.weighted) least = std::min(least, layer.square);
   }
+  const auto kept_with_weights = [&](const TypeChoice& choice) {
+    std::vector<std::string> kept;
+    for (const QuantizedLayerError& layer : quantized.layers)
+      if (layer.weighted && std::ranges::find(choice.keep, layer.layer) != choice.keep.end())
+        kept.push_back(layer.layer);
+    EXPECT_EQ(std::ssize(kept), static_cast<ptrdiff_t>(choice.weighted - choice.quantized));
+    return kept;
+  };
   const TypeChoice all = ChooseTypes(networks, 1);
-  EXPECT_THAT(all.keep, testing::Each("fc"));  // which takes as long either way
+  EXPECT_THAT(kept_with_weights(all), testing::Each("fc"));  // which takes as long either way
   EXPECT_LE(all.square, sum * (1 + 1e-9));
   EXPECT_LT(all.seconds, 4.1e-3);
   const TypeChoice some = ChooseTypes(networks, 0.7 * all.square);
   EXPECT_LE(some.square, 0.7 * all.square);
-  EXPECT_GE(some.keep.size(), 1u);
+  EXPECT_GE(kept_with_weights(some).size(), 1u);
   EXPECT_GT(some.seconds, all.seconds);
   const TypeChoice none = ChooseTypes(networks, 0);
   EXPECT_EQ(none.quantized, 0u);
@@ -141,7 +149,7 @@ TEST_F(LayerErrorsTest, TypesAreChosenWithinALimit) {
   priced.costs = &small;
   // All but the dense layer, whose tensors are small and whose bytes gain nothing.
   EXPECT_EQ(ChooseTypes(priced, 1).quantized, 3u);
-  EXPECT_THAT(ChooseTypes(priced, 1).keep, testing::ElementsAre("fc"));
+  EXPECT_THAT(kept_with_weights(ChooseTypes(priced, 1)), testing::ElementsAre("fc"));
   // Conversions that take longer than what bytes gain leave nothing in bytes.
   for (NodePlan& node : byte_plan.nodes)
     if (node.op_type.ends_with("QuantizeLinear") || node.op_type == "DequantizeLinear")
@@ -240,7 +248,8 @@ TEST_F(LayerErrorsTest, ASumCountsWithTheConvolutionThatTakesIt) {
   const ErrorSquares no_squares;
   const TypeChoice choice =
       ChooseTypes({graph, float_plan, nullptr, no_squares, bytes, byte_plan, quantized}, 1e9);
-  EXPECT_THAT(choice.keep, testing::ElementsAre("c_node"));
+  EXPECT_THAT(choice.keep, testing::ElementsAre("c_node", "add"));
+  EXPECT_EQ(choice.weighted - choice.quantized, 1u);
   EXPECT_NEAR(choice.seconds, 7, 1e-3);
   // In floats nothing counts as an error, the sum neither.
   EXPECT_EQ(ChooseTypes({graph, float_plan, nullptr, no_squares, bytes, byte_plan, quantized}, 0).byte_square,

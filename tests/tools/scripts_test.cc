@@ -303,6 +303,12 @@ TEST(ScriptsTest, BenchNetworksSetsTypesSideBySideAndGoesOnBehindAFailure) {
   EXPECT_THAT(result.err, testing::HasSubstr("left out: broken: tilesmith tune "));
   EXPECT_THAT(result.out, testing::ContainsRegex("\n\\| small \\| [0-9.]+ \\| "));
   EXPECT_THAT(ReadFile(out + "/types.csv"), testing::HasSubstr("\nsmall,1,,"));
+  const ProgramResult bounds =
+      RunProgram({Script("tools/bench-networks"), "--bounds", "--quick", "--rounds", "0", "--time-budget",
+                  "1s", "--threads", "1", "--out", out, "--csv", out, model});
+  EXPECT_EQ(bounds.exit_code, 0) << bounds.err;
+  EXPECT_THAT(bounds.out, testing::ContainsRegex("\n\\| small \\| 0.5 int8: [0-9.e-]+ \\| "));
+  EXPECT_THAT(ReadFile(out + "/mixtures.csv"), testing::HasSubstr("\nsmall,1,,0.25 int8,"));
   const ProgramResult two =
       RunProgram({Script("tools/bench-networks"), "--types", "--busy", "--out", out, model});
   EXPECT_EQ(two.exit_code, 2);

@@ -101,7 +101,10 @@ class TypeExplainer {
     auto quantization = std::make_shared<ModelQuantization>(*quantized_.quantization);
     quantization->options.keep = keep;
     model.quantization = std::move(quantization);
-    if (keep.size() >= weighted_.size()) model.quantization.reset();
+    const auto is_kept = [&](const std::string& layer) {
+      return std::ranges::find(keep, layer) != keep.end();
+    };
+    if (std::ranges::all_of(weighted_, is_kept)) model.quantization.reset();
     const Graph graph = LoadModel(model);
     GraphTuneOptions options = TuningOptions(arguments_, machine_, sinks_);
     options.allow_defaults = true;

@@ -221,7 +221,7 @@ class MixedTuner {
 
   // The layers that are to be quantised, within the limit on errors as it is measured.
   void TuneMixed(ModelOptions model) {
-    constexpr int kAttempts = 4;
+    constexpr int kAttempts = 6;
     if (HasLimit() && !SameOutputs(floats_->graph, bytes_->graph)) {
       note_ = "its outputs are others than in floats";
       return;
@@ -254,14 +254,16 @@ class MixedTuner {
       some->options.keep.insert(some->options.keep.end(), choice.keep.begin(), choice.keep.end());
       model.quantization = std::move(some);
       // Error is a matter of types far more than of schedules: it is known before the loop runs.
-      const double seen = HasLimit() ? ErrorOfDefault(model) : 0;
-      if (seen > MostError()) {
+      const double seen = HasLimit() ? ErrorOfDefault(model) : 0, most = MostError();
+      // Bytes that err more than was predicted leave others less room for bf16.
+      const double with_bf16 = seen * seen + choice.square - choice.byte_square;
+      if (seen > most || (with_bf16 > most * most && attempt + 1 < kAttempts)) {
         const double more = seen * seen / (kErrorMargin * choice.byte_square);
         for (QuantizedLayerError& layer : layers.layers) layer.square *= more;
         continue;
       }
       mixed_ = TuneChosen(model, seen);
-      note_ = fmt::format("{} of {} layers in int8", choice.quantized, choice.quantized + choice.keep.size());
+      note_ = fmt::format("{} of {} layers in int8", choice.quantized, choice.weighted);
       const int64_t narrow = NarrowNodes(mixed_->refined.plan);
       if (narrow > 0) note_ += fmt::format(", {} in bf16", narrow);
       note_ += fmt::format(", predicted {} ms", MillisecondsCell(choice.seconds).text);

@@ -198,12 +198,12 @@ class TypeProblem {
     for (size_t i = 0; i < layers_.size(); ++i) {
       const QuantizedLayerError& layer = networks_.layers.layers[i];
       const bool stays = layers_[i] && assignment[*layers_[i]] != kBytes;
-      if (!stays) choice.byte_square += layer.square;
-      if (!layer.weighted) continue;
       if (stays)
         choice.keep.push_back(layer.layer);
       else
-        ++choice.quantized;
+        choice.byte_square += layer.square;
+      choice.weighted += layer.weighted;
+      choice.quantized += layer.weighted && !stays;
     }
     choice.square = choice.byte_square;
     for (NodeId id = 0; id < graph.size(); ++id)

@@ -32,12 +32,12 @@ struct TypedNetworks {
 };
 
 struct TypeChoice {
-  std::vector<std::string> keep;  // weighted layers that stay f32 or bf16
+  std::vector<std::string> keep;  // layers that stay f32 or bf16
   // Of the output's error, predicted: the sum of the layers', and of those in bytes alone.
   double square = 0, byte_square = 0;
-  double seconds = 0;    // predicted
-  double bound = 0;      // no choice within the limit is predicted to take less
-  size_t quantized = 0;  // weighted layers
+  double seconds = 0;                  // predicted
+  double bound = 0;                    // no choice within the limit is predicted to take less
+  size_t weighted = 0, quantized = 0;  // layers with weights, and those of them in bytes
 };
 
 // The fastest choice whose sum of squares is at most `most`: each node is a variable with the options f32,

@@ -197,6 +197,34 @@ TEST(QdqModelTest, SimulatedValuesAreThoseOfIntegers) {
   }
 }
 
+// A node that stays float writes what others of its kind read as it is, and only the conv reads behind a
+// DequantizeLinear; of a conv in integers all read behind it.
+TEST(QdqModelTest, FloatNodesReadFloats) {
+  for (const bool kept : {false, true}) {
+    OnnxModel model;
+    model.Input("x", {1, 2, 5, 5});
+    AddConv(model, "x", "a");
+    AddConv(model, "a", "b");
+    model.Node("Exp", {"a"}, {"e"}, "e_node");
+    model.Output("b");
+    model.Output("e");
+    const QdqOptions options{.keep = kept ? std::vector<std::string>{"a_node"} : std::vector<std::string>{}};
+    const QdqModel qdq(model.Bytes(), "net.onnx", options);
+    const onnx::ModelProto proto = Parsed(qdq.Write(Same(qdq, {0.02F, 128, DataType::kU8}), {}).bytes);
+    std::map<std::string, std::string> writers;  // by the tensor, the operator
+    for (const onnx::NodeProto& node : proto.graph().node()) writers[node.output(0)] = node.op_type();
+    for (const onnx::NodeProto& node : proto.graph().node()) {
+      const bool reads_floats = kept && node.name() == "e_node";
+      if (node.name() == "e_node" || node.name() == "b_node") {
+        EXPECT_EQ(writers.at(node.input(0)), reads_floats ? "Conv" : "DequantizeLinear") << node.name();
+      }
+    }
+    EXPECT_EQ(
+        std::ranges::count(writers, "QuantizeLinear", &std::pair<const std::string, std::string>::second),
+        kept ? 2 : 3);
+  }
+}
+
 TEST(QdqModelTest, BatchNormsGoIntoTheWeights) {
   OnnxModel model;
   model.Input("x", {1, 2, 5, 5});
