@@ -175,6 +175,7 @@ Tensor QuantizedConvOp::ReferenceAt(std::span<const Tensor* const> inputs,
     return out;
   }
   const StoredRange range = RangeOf(out.type()), limits = params_.sum ? params_.sum->limits : params_.limits;
+  const ResidualTerms terms = params_.sum ? ResidualTermsOf(params_) : ResidualTerms();
   const int flip = FlipOf(out.type());
   VisitType(out.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
@@ -182,7 +183,6 @@ Tensor QuantizedConvOp::ReferenceAt(std::span<const Tensor* const> inputs,
       const auto sum = static_cast<float>(sums[i]);
       float steps = sum * multiplier(i);
       if (params_.sum) {
-        const ResidualTerms terms = ResidualTermsOf(params_);
         const auto residual = static_cast<float>(inputs[1]->data<T>()[elements[i]] + flip);
         const float own = std::clamp(std::fma(sum, multiplier(i), terms.offset), terms.low, terms.high);
         steps = std::fma(residual, terms.factor, own);
