@@ -9,9 +9,10 @@
 // does: each product and quotient is rounded, ties of the final rounding go to even.
 //
 // With a residual r of the output's shape, the second input, all is rounded once:
-//   y'[n, o, p] = clamp(round(fma(r', f_r, clamp(fma(float(sum), multiplier[o], c), low, high))) + zero_y',
-//   ...) multiplier[o] = scale_x * scale_w[o] / scale_y'      f_r = scale_r / scale_y'      c = -zero_r' *
-//   f_r
+//   own[n, o, p] = clamp(fma(float(sum), multiplier[o], c), low, high)
+//   y'[n, o, p] = clamp(round(fma(r', f_r, own)) + zero_y', low', high')
+//   multiplier[o] = scale_x * scale_w[o] / scale_y'
+//   f_r = scale_r / scale_y'      c = -zero_r' * f_r
 // where r' and zero_r' are those of bytes without a sign, and low and high are y's limits, in steps of y'.
 // Where scale_y < 2 scale_y' that is within a step of what QuantizedBinaryOp makes of the rounded y and r.
 //

@@ -63,12 +63,12 @@ struct QuantizedPixels {
   const int32_t* runs = nullptr;  // bytes from there to each of the window's runs, of `words` words each
   const int32_t* run_weights = nullptr;  // of ConvolveDense: bytes from `weights` to each run's
   int64_t run_count = 0, words = 0;
-  int64_t group_words = 0;                  // of ConvolveGroups: words of a pixel in each group
-  const std::byte* weights = nullptr;       // [run][word][lane], words; some functions have another order
-  int64_t weights_ahead = 0;                // bytes from there to weights that are fetched into the cache
-  const std::byte* next_weights = nullptr;  // of ConvolveDense: fetched into the second level's cache,
-  int64_t next_step = 0,
-          next_lines = 0;         // bytes for each tile, lines for each kDensePartWords words of a run
+  int64_t group_words = 0;             // of ConvolveGroups: words of a pixel in each group
+  const std::byte* weights = nullptr;  // [run][word][lane], words; some functions have another order
+  // What ConvolveDense fetches into the second level's cache meanwhile: bytes of a tile, and lines of each
+  // kDensePartWords words of a run.
+  const std::byte* next_weights = nullptr;
+  int64_t next_step = 0, next_lines = 0;
   const int32_t* bias = nullptr;  // [lane], as are the multipliers
   const float* multipliers = nullptr;
   QuantizedSumTerms sum = {};
