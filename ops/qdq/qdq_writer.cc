@@ -51,18 +51,16 @@ class QdqWriter {
     for (const onnx::ValueInfoProto& input : job_.graph.input()) AddPairForReaders(input.name());
     for (int i = 0; i < job_.graph.node_size(); ++i) {
       onnx::NodeProto node = job_.graph.node(i);
-      const auto unit = units.find(i);
-      if (unit != units.end()) {
+      if (!quantized.contains(i)) {
+        Add(std::move(node));
+        for (const std::string& output : job_.graph.node(i).output()) AddPairForReaders(output);
+        continue;
+      }
+      if (const auto unit = units.find(i); unit != units.end()) {
         written_.layers.push_back(LayerOf(*unit->second));
         QuantizeConstants(*unit->second, node, written_.layers.back());
-      } else if (quantized.contains(i)) {
+      } else {
         QuantizeMoved(node);
-      }
-      if (!quantized.contains(i)) {
-        const onnx::NodeProto& added = job_.graph.node(i);
-        Add(std::move(node));
-        for (const std::string& output : added.output()) AddPairForReaders(output);
-        continue;
       }
       for (std::string& input : *node.mutable_input()) {
         if (const auto renamed = renamed_.find(input); renamed != renamed_.end()) input = renamed->second;

@@ -31,7 +31,7 @@ constexpr int64_t QuantizedConvTilePixels(Isa isa, bool vnni) {
 
 // Words of a run between which ConvolveDense fetches some of the next weights.
 constexpr int64_t kDensePartWords = 16;
-inline constexpr int64_t kLineBytes = 64;
+constexpr int64_t kLineBytes = 64;
 
 // A row of the input in some channels. Steps are in elements: in a plain layout channels lie apart and
 // columns are adjacent, in others the other way round.
