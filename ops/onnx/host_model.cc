@@ -38,7 +38,7 @@ onnx::ModelProto ProtoOf(const HostModel& model) {
 }  // namespace
 
 Graph ImportHostModel(const HostModel& model, const ImportOptions& options) {
-  return ImportModel(ProtoOf(model), model.name, options);
+  return TakeModel(ProtoOf(model), model.name, TensorReader()).Import(options);
 }
 
 std::string OnnxBytes(const HostModel& model) { return Serialize(ProtoOf(model)); }

@@ -33,11 +33,35 @@ void CheckOpset(int64_t opset, const std::string& source) {
                                        kFirstOpset, kLastOpset));
 }
 
+}  // namespace
+
+struct OnnxFile::Content {
+  struct NamedTensor {
+    std::string name;
+    std::shared_ptr<const Tensor> value;
+  };
+
+  std::string source;
+  int64_t opset = 0;
+  std::shared_ptr<const ModelFunctions> functions;
+  google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> inputs;  // among them, in old files, constants
+  std::vector<std::string> outputs;
+  std::vector<NamedTensor> constants;
+  std::vector<ModelNode> nodes;
+  std::vector<std::string> unknown;  // tensors that are among the refusals, or computed by such nodes
+  Refusals refusals;
+};
+
+namespace {
+
+using Content = OnnxFile::Content;
+
 // An option that matches nothing is a typing error of the user.
-void CheckOptions(const onnx::GraphProto& proto, const std::string& source, const ImportOptions& options) {
+void CheckOptions(const Content& model, const ImportOptions& options) {
   std::set<std::string> inputs, dims, initializers;
-  for (const onnx::TensorProto& initializer : proto.initializer()) initializers.insert(initializer.name());
-  for (const onnx::ValueInfoProto& input : proto.input()) {
+  for (const Content::NamedTensor& constant : model.constants) initializers.insert(constant.name);
+  initializers.insert(model.unknown.begin(), model.unknown.end());
+  for (const onnx::ValueInfoProto& input : model.inputs) {
     inputs.insert(input.name());
     if (MayHaveRankOne(input) && !initializers.contains(input.name())) dims.insert(input.name());
     for (const auto& dim : input.type().tensor_type().shape().dim()) {
@@ -46,8 +70,8 @@ void CheckOptions(const onnx::GraphProto& proto, const std::string& source, cons
   }
   const auto need = [&](const std::string& name, const std::set<std::string>& known, std::string_view what) {
     if (known.contains(name)) return;
-    throw Error(ErrorCode::kUsage,
-                fmt::format("{}: no {} \"{}\" (known: {})", source, what, name, fmt::join(known, ", ")));
+    throw Error(ErrorCode::kUsage, fmt::format("{}: no {} \"{}\" (known: {})", model.source, what, name,
+                                               fmt::join(known, ", ")));
   };
   for (const auto& [name, shape] : options.input_shapes) need(name, inputs, "input");
   for (const auto& [name, value] : options.dims) need(name, dims, "symbolic dimension or input of rank 1");
@@ -55,52 +79,49 @@ void CheckOptions(const onnx::GraphProto& proto, const std::string& source, cons
   for (const auto& [name, tensor] : options.constants) need(name, inputs, "input or initializer");
 }
 
-void AddConstants(onnx::GraphProto& proto, const ImportOptions& options, NodeImporter& importer) {
+void TakeConstants(onnx::GraphProto& proto, TensorReader& reader, Content& content) {
   for (onnx::TensorProto& initializer : *proto.mutable_initializer()) {
     const std::string& name = initializer.name();
-    if (options.constants.contains(name)) continue;
     try {
-      importer.AddConstant(name, std::make_shared<const Tensor>(
-                                     TensorFromProto(initializer, fmt::format("initializer \"{}\"", name))));
+      content.constants.push_back({name, std::make_shared<const Tensor>(reader.Read(
+                                             initializer, fmt::format("initializer \"{}\"", name)))});
       FreeData(initializer);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBadModel) throw;
-      importer.AddUnknown(name, error.what());
+      content.refusals.AddTensor(name, error.what());
+      content.unknown.push_back(name);
     }
   }
   for (const onnx::SparseTensorProto& sparse : proto.sparse_initializer()) {
-    const std::string& name = sparse.values().name();
-    importer.AddUnknown(name, fmt::format("initializer \"{}\": sparse tensors", name));
-  }
-  for (const auto& [name, tensor] : options.constants) {
-    importer.AddConstant(name, std::make_shared<const Tensor>(tensor), false);
+    content.refusals.AddTensor(sparse.values().name(), "sparse tensors");
+    content.unknown.push_back(sparse.values().name());
   }
 }
 
-void AddInputs(const onnx::GraphProto& proto, const std::string& source, const ImportOptions& options,
-               NodeImporter& importer) {
-  for (const onnx::ValueInfoProto& input : proto.input()) {
+// Nodes leave the model one by one, so that their constants are not held twice.
+void TakeNodes(onnx::GraphProto& proto, TensorReader& reader, Content& content) {
+  content.nodes.reserve(static_cast<size_t>(proto.node_size()));
+  for (onnx::NodeProto& node : *proto.mutable_node()) {
+    try {
+      content.nodes.push_back(MakeModelNode(node, reader));
+      node.clear_attribute();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadModel) throw;
+      const std::string name = node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+      content.refusals.AddNode(QualifiedType(node.domain(), node.op_type()), name, error.what());
+      content.unknown.insert(content.unknown.end(), node.output().begin(), node.output().end());
+    }
+  }
+}
+
+void AddInputs(const Content& model, const ImportOptions& options, NodeImporter& importer) {
+  for (const onnx::ValueInfoProto& input : model.inputs) {
     if (importer.Knows(input.name())) continue;
     try {
       importer.AddInput(input.name(), ResolveInputShape(input, options), InputType(input));
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}: {}", source, error.what()));
+      throw Error(error.code(), fmt::format("{}: {}", model.source, error.what()));
     }
-  }
-}
-
-// The node leaves the model, so that its constants are not held twice. Null where it is not supported.
-std::optional<ModelNode> TakeNode(onnx::NodeProto& proto, NodeImporter& importer) {
-  try {
-    ModelNode node = MakeModelNode(proto);
-    proto.clear_attribute();
-    return node;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kBadModel) throw;
-    const std::string name = proto.name().empty() && proto.output_size() > 0 ? proto.output(0) : proto.name();
-    importer.AddProblem(QualifiedType(proto.domain(), proto.op_type()), name, error.what());
-    for (const std::string& output : proto.output()) importer.AddUnknown(output);
-    return std::nullopt;
   }
 }
 
@@ -143,11 +164,13 @@ class RecursionCheck {
   std::map<std::string, bool, std::less<>> ends_;  // false while its calls are looked at
 };
 
-std::shared_ptr<const ModelFunctions> FunctionsOf(const onnx::ModelProto& model, const std::string& source) {
+std::shared_ptr<const ModelFunctions> FunctionsOf(const onnx::ModelProto& model, const std::string& source,
+                                                  TensorReader& reader) {
   if (model.functions_size() == 0) return nullptr;
   auto functions = std::make_shared<ModelFunctions>();
   for (const onnx::FunctionProto& function : model.functions()) {
-    functions->insert_or_assign(QualifiedType(function.domain(), function.name()), MakeNodeList(function));
+    functions->insert_or_assign(QualifiedType(function.domain(), function.name()),
+                                MakeNodeList(function, reader));
   }
   RecursionCheck(*functions, source).Run();
   return functions;
@@ -162,34 +185,106 @@ int64_t DefaultOpset(const onnx::ModelProto& model) {
   return 0;
 }
 
-Graph ImportModel(onnx::ModelProto model, const std::string& source, const ImportOptions& options) {
-  const int64_t opset = DefaultOpset(model);
-  CheckOpset(opset, source);
-  onnx::GraphProto& proto = *model.mutable_graph();
-  NodeImporter importer(Graph(std::filesystem::path(source).stem().string(), options.limits),
-                        {source, opset, FunctionsOf(model, source)});
-  AddConstants(proto, options, importer);
-  CheckOptions(proto, source, options);
-  AddInputs(proto, source, options, importer);
-  std::vector<std::string> outputs = options.outputs;
-  if (outputs.empty()) {
-    for (const onnx::ValueInfoProto& output : proto.output()) outputs.push_back(output.name());
+OnnxFile TakeModel(onnx::ModelProto model, const std::string& source, TensorReader reader) {
+  auto content = std::make_shared<Content>();
+  content->source = source;
+  content->opset = DefaultOpset(model);
+  CheckOpset(content->opset, source);
+  content->functions = FunctionsOf(model, source, reader);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  content->inputs.Swap(graph.mutable_input());
+  for (const onnx::ValueInfoProto& output : graph.output()) content->outputs.push_back(output.name());
+  TakeConstants(graph, reader, *content);
+  TakeNodes(graph, reader, *content);
+  return OnnxFile(std::move(content));
+}
+
+namespace {
+
+// Calls `visit(tensor, name)` for every tensor of nodes, and of their bodies' initializers.
+template <typename Visit>
+void ForEachTensor(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, const Visit& visit) {
+  for (onnx::NodeProto& node : nodes) {
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_t()) visit(*attribute.mutable_t(), node.name());
+      if (!attribute.has_g()) continue;
+      for (onnx::TensorProto& tensor : *attribute.mutable_g()->mutable_initializer())
+        visit(tensor, tensor.name());
+      ForEachTensor(*attribute.mutable_g()->mutable_node(), visit);
+    }
   }
+}
+
+}  // namespace
+
+namespace {
+
+template <typename Visit>
+void ForEachTensor(onnx::ModelProto& model, const Visit& visit) {
+  onnx::GraphProto& graph = *model.mutable_graph();
+  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) visit(tensor, tensor.name());
+  ForEachTensor(*graph.mutable_node(), visit);
+  for (onnx::FunctionProto& function : *model.mutable_functions())
+    ForEachTensor(*function.mutable_node(), visit);
+}
+
+}  // namespace
+
+std::set<std::string> PartsOf(onnx::ModelProto& model) {
+  std::set<std::string> locations;
+  ForEachTensor(model, [&](const onnx::TensorProto& tensor, const std::string&) {
+    if (IsExternal(tensor)) locations.insert(LocationOf(tensor));
+  });
+  return locations;
+}
+
+void EmbedParts(onnx::ModelProto& model, const std::string& source, TensorReader reader) {
+  Refusals refusals;
+  ForEachTensor(model, [&](onnx::TensorProto& tensor, const std::string& name) {
+    try {
+      reader.Embed(tensor, fmt::format("initializer \"{}\"", name));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadModel) throw;
+      refusals.AddTensor(name, error.what());
+    }
+  });
+  if (!refusals.empty()) refusals.Throw(source);
+}
+
+namespace {
+
+Graph ImportContent(Content model, const ImportOptions& options) {
+  CheckOptions(model, options);
+  NodeImporter importer(Graph(std::filesystem::path(model.source).stem().string(), options.limits),
+                        {model.source, model.opset, model.functions});
+  importer.problems() = std::move(model.refusals);
+  for (Content::NamedTensor& constant : model.constants) {
+    if (!options.constants.contains(constant.name))
+      importer.AddConstant(constant.name, std::move(constant.value));
+  }
+  for (const std::string& name : model.unknown) importer.AddUnknown(name);
+  for (const auto& [name, tensor] : options.constants) {
+    importer.AddConstant(name, std::make_shared<const Tensor>(tensor), false);
+  }
+  AddInputs(model, options, importer);
+  const std::vector<std::string>& outputs = options.outputs.empty() ? model.outputs : options.outputs;
   for (const std::string& output : outputs) {
     importer.Reserve(output);
     importer.AddReader(output);
   }
-  for (const onnx::ValueInfoProto& input : proto.input()) importer.Reserve(input.name());
-  std::vector<ModelNode> nodes;
-  for (onnx::NodeProto& node : *proto.mutable_node()) {
-    if (std::optional<ModelNode> taken = TakeNode(node, importer)) {
-      importer.AddReader(*taken);
-      nodes.push_back(*std::move(taken));
-    }
-  }
-  model.Clear();
-  for (ModelNode& node : nodes) importer.Add(std::move(node));
+  for (const onnx::ValueInfoProto& input : model.inputs) importer.Reserve(input.name());
+  for (const ModelNode& node : model.nodes) importer.AddReader(node);
+  for (ModelNode& node : model.nodes) importer.Add(std::move(node));
   return importer.Finish(outputs);
+}
+
+}  // namespace
+
+Graph OnnxFile::Import(const ImportOptions& options) const& { return ImportContent(*content_, options); }
+
+Graph OnnxFile::Import(const ImportOptions& options) && {
+  if (content_.use_count() > 1) return ImportContent(*content_, options);
+  return ImportContent(std::move(*content_), options);
 }
 
 }  // namespace tilesmith

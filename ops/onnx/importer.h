@@ -3,9 +3,11 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <set>
 #include <string>
 
 #include "ops/onnx/onnx_import.h"
+#include "ops/onnx/tensor_proto.h"
 
 namespace tilesmith {
 
@@ -15,8 +17,14 @@ onnx::ModelProto ParseModel(std::string_view bytes, const std::string& source);
 // The version of the default domain; 0 when the model names none.
 int64_t DefaultOpset(const onnx::ModelProto& model);
 
-// The body of ImportOnnxBytes; see there for errors. Initializers leave the model as they are read, so that
-// all weights are never held twice.
-Graph ImportModel(onnx::ModelProto model, const std::string& source, const ImportOptions& options);
+// The body of OnnxFile::Parse; see there for errors. Constants leave the model as they are read, so that all
+// weights are never held twice.
+OnnxFile TakeModel(onnx::ModelProto model, const std::string& source, TensorReader reader);
+
+// Locations of data in other parts, each once.
+std::set<std::string> PartsOf(onnx::ModelProto& model);
+// Data of initializers, constants and bodies in other parts becomes the model's own. Throws Error(kBadModel)
+// starting with `source` and naming all that cannot be had.
+void EmbedParts(onnx::ModelProto& model, const std::string& source, TensorReader reader);
 
 }  // namespace tilesmith

@@ -62,44 +62,11 @@ void NodeImporter::AddInput(const std::string& name, const Shape& shape, DataTyp
   values_[name] = std::move(value);
 }
 
-void NodeImporter::AddUnknown(const std::string& name, const std::string& problem) {
-  if (!problem.empty()) problems_.push_back({"", name, problem, 1});
-  values_[name].state = State::kUnknown;
-}
-
 void NodeImporter::AddReader(const ModelNode& node) {
   read_.insert(node.inputs.begin(), node.inputs.end());
   for (const auto& [name, body] : node.bodies) {
     for (const std::string& tensor : FreeNames(*body)) read_.insert(tensor);
   }
-}
-
-void NodeImporter::AddProblem(const std::string& op_type, const std::string& name, std::string reason) {
-  const std::string prefix = fmt::format("node \"{}\" ({}): ", name, op_type);
-  if (reason.starts_with(prefix)) reason.erase(0, prefix.size());
-  const auto found = std::ranges::find(problems_, op_type, &Problem::op_type);
-  if (found == problems_.end()) {
-    problems_.push_back({op_type, name, std::move(reason), 1});
-  } else {
-    ++found->count;
-  }
-}
-
-void NodeImporter::CheckProblems() const {
-  if (problems_.empty()) return;
-  std::vector<std::string> lines;
-  lines.reserve(problems_.size());
-  for (const Problem& problem : problems_) {
-    lines.push_back(problem.op_type.empty() ? problem.reason
-                    : problem.count == 1    ? fmt::format("{} (node \"{}\"): {}", problem.op_type,
-                                                          problem.first_node, problem.reason)
-                                         : fmt::format("{} ({} nodes, the first \"{}\"): {}", problem.op_type,
-                                                       problem.count, problem.first_node, problem.reason));
-  }
-  throw Error(ErrorCode::kBadModel,
-              lines.size() == 1 ? fmt::format("{}: not supported: {}", options_.source, lines[0])
-                                : fmt::format("{}: {} things are not supported:\n  {}", options_.source,
-                                              lines.size(), fmt::join(lines, "\n  ")));
 }
 
 Graph::NodeId NodeImporter::AddNamed(const std::string& name, OpPtr op,
@@ -315,7 +282,7 @@ void NodeImporter::Take(const ModelNode& node) {
       reason = error.what();
     }
   }
-  if (!reason.empty()) AddProblem(node.op_type, name, reason);
+  if (!reason.empty()) problems_.AddNode(node.op_type, name, reason);
   for (const std::string& output : node.outputs) {
     if (!output.empty()) values_[output].state = State::kUnknown;
   }
@@ -373,7 +340,7 @@ void NodeImporter::AddTail(const std::vector<std::string>& outputs) {
 }
 
 Graph NodeImporter::Finish(const std::vector<std::string>& outputs) {
-  CheckProblems();
+  if (!problems_.empty()) problems_.Throw(options_.source);
   bool late = false;
   for (const std::string& output : outputs) {
     const auto found = values_.find(output);
@@ -392,7 +359,7 @@ Graph NodeImporter::Finish(const std::vector<std::string>& outputs) {
 }
 
 std::vector<Tensor> NodeImporter::Values(const std::vector<std::string>& names) const {
-  CheckProblems();
+  if (!problems_.empty()) problems_.Throw(options_.source);
   std::vector<Tensor> values;
   for (const std::string& name : names) {
     const auto found = values_.find(name);

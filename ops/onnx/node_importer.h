@@ -13,6 +13,7 @@
 
 #include "ops/base/op_registry.h"
 #include "ops/graph/graph.h"
+#include "ops/onnx/refusals.h"
 
 namespace tilesmith {
 
@@ -35,8 +36,10 @@ class NodeImporter {
   // A tensor known now. `initializer`: it adds to what may be computed at load time.
   void AddConstant(const std::string& name, std::shared_ptr<const Tensor> value, bool initializer = true);
   void AddInput(const std::string& name, const Shape& shape, DataType type);
-  // A tensor that cannot be had, for the reason given or one that was given before.
-  void AddUnknown(const std::string& name, const std::string& problem = "");
+  // A tensor that cannot be had, for a reason among the problems.
+  void AddUnknown(const std::string& name) { values_[name].state = State::kUnknown; }
+  // What Finish is to report besides.
+  Refusals& problems() { return problems_; }
   // Names that only the graph's inputs and outputs may have.
   void Reserve(const std::string& name) { reserved_.insert(name); }
   // Tensors that somebody reads: outputs nobody reads are not computed.
@@ -45,7 +48,6 @@ class NodeImporter {
 
   // Takes in one node, and those that stand for it. What is not supported is kept for Finish to report.
   void Add(ModelNode node);
-  void AddProblem(const std::string& op_type, const std::string& name, std::string reason);
 
   bool Knows(const std::string& name) const { return values_.contains(name); }
   // The graph with these outputs. Throws Error(kBadModel) with a line for every op type that is not
@@ -65,10 +67,6 @@ class NodeImporter {
     std::optional<Graph::NodeId> node;
     State state = State::kKnown;
   };
-  struct Problem {
-    std::string op_type, first_node, reason;
-    int64_t count = 0;
-  };
 
   void Take(const ModelNode& node);
   bool Reads(const ModelNode& node, State state) const;
@@ -82,7 +80,6 @@ class NodeImporter {
   Value Fold(const Op& op, const std::vector<const Tensor*>& constants);
   void Spend(double operations);
   void CheckExtraOutputs(const ModelNode& node) const;
-  void CheckProblems() const;
   std::vector<NodeInput> InputsOf(const ModelNode& node) const;
   std::string NameFor(const ModelNode& node) const;
   Graph::NodeId AddNamed(const std::string& name, OpPtr op, const std::vector<Graph::NodeId>& inputs);
@@ -97,7 +94,7 @@ class NodeImporter {
   std::unordered_map<std::string, Value> values_;
   std::unordered_set<std::string> read_, reserved_;
   std::deque<ModelNode> pending_;
-  std::vector<Problem> problems_;
+  Refusals problems_;
   std::vector<ModelNode> late_;
   std::vector<std::string> late_reads_;  // tensors of the graph, each once
   std::map<std::string, std::shared_ptr<const Tensor>> late_constants_;

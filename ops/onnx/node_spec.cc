@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
-#include "ops/onnx/tensor_proto.h"
 
 namespace tilesmith {
 namespace {
@@ -21,7 +20,7 @@ AttributeProto::AttributeType TypeOf(const AttributeProto& attribute) {
   return AttributeProto::INTS;
 }
 
-Attribute MakeAttribute(const AttributeProto& proto) {
+Attribute MakeAttribute(const AttributeProto& proto, TensorReader& reader) {
   switch (TypeOf(proto)) {
     case AttributeProto::INT:
       return proto.i();
@@ -34,7 +33,7 @@ Attribute MakeAttribute(const AttributeProto& proto) {
     case AttributeProto::FLOATS:
       return std::vector<float>(proto.floats().begin(), proto.floats().end());
     case AttributeProto::TENSOR:
-      return TensorFromProto(proto.t(), fmt::format("the attribute {}", proto.name()));
+      return reader.Read(proto.t(), fmt::format("the attribute {}", proto.name()));
     default:
       throw Error(ErrorCode::kBadModel,
                   fmt::format("the attribute {} has the unsupported type {}", proto.name(),
@@ -107,9 +106,9 @@ void TranslateOpset6(NodeSpec& spec) {
 bool IsGraph(const AttributeProto& attribute) { return TypeOf(attribute) == AttributeProto::GRAPH; }
 
 void AddNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& protos, int64_t opset,
-              NodeList& list) {
+              TensorReader& reader, NodeList& list) {
   for (const onnx::NodeProto& proto : protos) {
-    list.nodes.push_back(MakeModelNode(proto));
+    list.nodes.push_back(MakeModelNode(proto, reader));
     list.nodes.back().opset = opset;
   }
 }
@@ -120,7 +119,7 @@ std::string QualifiedType(const std::string& domain, const std::string& op_type)
   return domain.empty() || domain == "ai.onnx" ? op_type : domain + "." + op_type;
 }
 
-ModelNode MakeModelNode(const onnx::NodeProto& proto) {
+ModelNode MakeModelNode(const onnx::NodeProto& proto, TensorReader& reader) {
   ModelNode node{.name = proto.name(), .op_type = QualifiedType(proto.domain(), proto.op_type())};
   node.inputs.assign(proto.input().begin(), proto.input().end());
   node.outputs.assign(proto.output().begin(), proto.output().end());
@@ -128,29 +127,30 @@ ModelNode MakeModelNode(const onnx::NodeProto& proto) {
     if (!attribute.ref_attr_name().empty()) {
       node.references.insert_or_assign(attribute.name(), attribute.ref_attr_name());
     } else if (IsGraph(attribute)) {
-      node.bodies.insert_or_assign(attribute.name(), std::make_shared<NodeList>(MakeNodeList(attribute.g())));
+      node.bodies.insert_or_assign(attribute.name(),
+                                   std::make_shared<NodeList>(MakeNodeList(attribute.g(), reader)));
     } else {
-      node.attributes.insert_or_assign(attribute.name(), MakeAttribute(attribute));
+      node.attributes.insert_or_assign(attribute.name(), MakeAttribute(attribute, reader));
     }
   }
   return node;
 }
 
-NodeList MakeNodeList(const onnx::GraphProto& proto) {
+NodeList MakeNodeList(const onnx::GraphProto& proto, TensorReader& reader) {
   NodeList list;
   for (const onnx::ValueInfoProto& input : proto.input()) list.inputs.push_back(input.name());
   for (const onnx::ValueInfoProto& output : proto.output()) list.outputs.push_back(output.name());
   for (const onnx::TensorProto& initializer : proto.initializer()) {
     ModelNode constant{.op_type = "Constant", .outputs = {initializer.name()}};
     constant.attributes.emplace(
-        "value", TensorFromProto(initializer, fmt::format("initializer \"{}\"", initializer.name())));
+        "value", reader.Read(initializer, fmt::format("initializer \"{}\"", initializer.name())));
     list.nodes.push_back(std::move(constant));
   }
-  AddNodes(proto.node(), 0, list);
+  AddNodes(proto.node(), 0, reader, list);
   return list;
 }
 
-NodeList MakeNodeList(const onnx::FunctionProto& proto) {
+NodeList MakeNodeList(const onnx::FunctionProto& proto, TensorReader& reader) {
   NodeList list;
   list.inputs.assign(proto.input().begin(), proto.input().end());
   list.outputs.assign(proto.output().begin(), proto.output().end());
@@ -158,7 +158,7 @@ NodeList MakeNodeList(const onnx::FunctionProto& proto) {
   for (const onnx::OperatorSetIdProto& import : proto.opset_import()) {
     if (QualifiedType(import.domain(), "").empty()) opset = import.version();
   }
-  AddNodes(proto.node(), opset, list);
+  AddNodes(proto.node(), opset, reader, list);
   return list;
 }
 

@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "ops/base/op_registry.h"
+#include "ops/onnx/tensor_proto.h"
 
 namespace tilesmith {
 
 // A node of a file, its bodies and attributes in their typed form. Throws Error(kBadModel) with the reason
-// when an attribute's type is not supported.
-ModelNode MakeModelNode(const onnx::NodeProto& proto);
+// when an attribute's type is not supported, or a tensor cannot be read.
+ModelNode MakeModelNode(const onnx::NodeProto& proto, TensorReader& reader);
 // The same for all nodes of a body; its initializers become Constant nodes.
-NodeList MakeNodeList(const onnx::GraphProto& proto);
-NodeList MakeNodeList(const onnx::FunctionProto& proto);
+NodeList MakeNodeList(const onnx::GraphProto& proto, TensorReader& reader);
+NodeList MakeNodeList(const onnx::FunctionProto& proto, TensorReader& reader);
 // "Conv", "com.microsoft.FusedConv".
 std::string QualifiedType(const std::string& domain, const std::string& op_type);
 

@@ -24,13 +24,13 @@ void AddNode(const ListedNode& node, onnx::GraphProto& graph) {
 
 }  // namespace
 
-std::string OnnxBytes(const ModelListing& listing) {
+ModelBytes OnnxBytes(const ModelListing& listing, const DataPlacement& placement) {
   onnx::ModelProto model = NewModelProto(listing.name, listing.opset);
   onnx::GraphProto& graph = *model.mutable_graph();
   for (const auto& [name, shape] : listing.inputs) SetFloatInfo(name, shape, *graph.add_input());
   for (const auto& [name, shape] : listing.outputs) SetFloatInfo(name, shape, *graph.add_output());
   for (const ListedNode& node : listing.nodes) AddNode(node, graph);
-  return Serialize(model);
+  return SerializeWithData(std::move(model), placement);
 }
 
 }  // namespace tilesmith

@@ -4,11 +4,12 @@
 #include <string>
 
 #include "ops/networks/model_listing.h"
+#include "ops/onnx/model_parts.h"
 
 namespace tilesmith {
 
-// Weights are part of the file. Throws Error(kUsage) when it would have 2 GiB or more, which protobuf cannot
-// write.
-std::string OnnxBytes(const ModelListing& listing);
+// Weights are part of the file unless the placement says otherwise. Throws Error(kUsage) when the rest would
+// have 2 GiB or more, which protobuf cannot write.
+ModelBytes OnnxBytes(const ModelListing& listing, const DataPlacement& placement = {});
 
 }  // namespace tilesmith

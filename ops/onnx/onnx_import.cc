@@ -120,17 +120,33 @@ onnx::ModelProto ParseModel(std::string_view bytes, const std::string& source) {
   return model;
 }
 
-Graph ImportOnnx(const std::string& path, const ImportOptions& options) {
-  return ImportModel(ParseModel(ReadModelFile(path), path), path,
-                     options);  // the file's bytes are gone by then
+OnnxFile OnnxFile::Read(const std::string& path, const SizeLimits& limits) {
+  onnx::ModelProto model = ParseModel(ReadModelFile(path), path);  // the file's bytes are gone by then
+  const ModelPartsPtr parts = FilesBeside(path);
+  return TakeModel(std::move(model), path, TensorReader(parts.get(), limits));
 }
 
-Graph ImportOnnxBytes(std::string_view bytes, const std::string& source, const ImportOptions& options) {
-  return ImportModel(ParseModel(bytes, source), source, options);
+OnnxFile OnnxFile::Parse(const ModelView& model, const std::string& source, const SizeLimits& limits) {
+  return TakeModel(ParseModel(model.bytes, source), source, TensorReader(model.parts, limits));
+}
+
+Graph ImportOnnx(const std::string& path, const ImportOptions& options) {
+  return OnnxFile::Read(path, options.limits).Import(options);
+}
+
+Graph ImportOnnxBytes(const ModelView& model, const std::string& source, const ImportOptions& options) {
+  return OnnxFile::Parse(model, source, options.limits).Import(options);
+}
+
+std::string InOneFile(const ModelView& model, const std::string& source) {
+  onnx::ModelProto proto = ParseModel(model.bytes, source);
+  if (PartsOf(proto).empty()) return std::string(model.bytes);
+  EmbedParts(proto, source, TensorReader(model.parts));
+  return Serialize(proto);
 }
 
 OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source) {
-  const onnx::ModelProto model = ParseModel(bytes, source);
+  onnx::ModelProto model = ParseModel(bytes, source);
   OnnxSummary summary;
   summary.opset = DefaultOpset(model);
   std::set<std::string> weights;
@@ -143,15 +159,16 @@ OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source) {
     const bool is_default = node.domain().empty() || node.domain() == "ai.onnx";
     summary.op_types.push_back(is_default ? node.op_type() : node.domain() + "::" + node.op_type());
   }
+  summary.parts = PartsOf(model);
   return summary;
 }
 
 std::string ProtobufVersion() { return google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION); }
 
-Tensor ParseOnnxTensor(std::string_view bytes, const std::string& source) {
+Tensor ParseOnnxTensor(const ModelView& tensor, const std::string& source) {
   onnx::TensorProto proto;
-  if (!Parse(bytes, proto)) Fail(ErrorCode::kBadModel, source, "not a serialized ONNX tensor");
-  return TensorFromProto(proto, source);
+  if (!Parse(tensor.bytes, proto)) Fail(ErrorCode::kBadModel, source, "not a serialized ONNX tensor");
+  return TensorReader(tensor.parts).Read(proto, source);
 }
 
 }  // namespace tilesmith

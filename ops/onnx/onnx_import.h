@@ -11,12 +11,15 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ops/graph/graph.h"
+#include "ops/onnx/model_parts.h"
 
 namespace tilesmith {
 
@@ -35,13 +38,38 @@ struct ImportOptions {
 // Error(kUsage) for a directory, Error(kBadModel) when it has 2 GiB or more.
 std::string ReadModelFile(const std::string& path);
 
-// `path` is read whole. Throws as ReadModelFile does; Error(kUsage) when an option names an input, a symbolic
-// dimension or a constant the model does not have; Error(kBadModel) when it is not a readable ONNX
-// model (empty, truncated, text), when a dimension is dynamic and no option gives it, and when nodes are
-// unsupported: then the message has a line `Op (node "name"): reason` for every one of them.
+// A model as its file says it, read once and imported for any sizes of its inputs; no file is looked at
+// behind that. Immutable and thread-safe; copies share all of it.
+class OnnxFile {
+ public:
+  // `path` is read whole, and what the model keeps in other files (model_parts.h) up to the limits. Throws as
+  // ReadModelFile and Parse do.
+  static OnnxFile Read(const std::string& path, const SizeLimits& limits = {});
+  // From memory, of which nothing is kept; `source` stands for the path in messages and names the graphs.
+  // Throws Error(kBadModel) when it is not a readable ONNX model (empty, truncated, text).
+  static OnnxFile Parse(const ModelView& model, const std::string& source, const SizeLimits& limits = {});
+
+  // Throws Error(kUsage) when an option names an input, a symbolic dimension or a constant the model does not
+  // have; Error(kBadModel) when a dimension is dynamic and no option gives it, and when tensors could not be
+  // read or nodes are unsupported: then the message has a line for every reason and `Op (node "name"):
+  // reason` for every operator. Of what nobody shares, constants are given away.
+  Graph Import(const ImportOptions& options = {}) const&;
+  Graph Import(const ImportOptions& options = {}) &&;
+
+  struct Content;
+  explicit OnnxFile(std::shared_ptr<Content> content) : content_(std::move(content)) {}
+
+ private:
+  std::shared_ptr<Content> content_;
+};
+
+// Both at once.
 Graph ImportOnnx(const std::string& path, const ImportOptions& options = {});
-// The same from memory; `source` stands for the path in messages and names the graph.
-Graph ImportOnnxBytes(std::string_view bytes, const std::string& source, const ImportOptions& options = {});
+Graph ImportOnnxBytes(const ModelView& model, const std::string& source, const ImportOptions& options = {});
+
+// The bytes of a file that holds all of the model. Throws Error(kBadModel) naming all data that cannot be
+// had, Error(kUsage) when it would be 2 GiB or more.
+std::string InOneFile(const ModelView& model, const std::string& source);
 
 // What a model file says about itself, without importing it.
 struct OnnxSummary {
@@ -49,6 +77,7 @@ struct OnnxSummary {
   std::vector<std::string> inputs;  // weights excepted
   std::vector<std::string> outputs;
   std::vector<std::string> op_types;  // of each node, in order; "domain::Type" outside the default domain
+  std::set<std::string> parts;        // locations of data that is not in its own file
 };
 OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source);
 
@@ -56,7 +85,7 @@ OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source);
 std::string ProtobufVersion();
 
 // A serialized TensorProto (a .pb file of test data), in its type; doubles become floats. Throws
-// Error(kBadModel) when it is malformed or of another type.
-Tensor ParseOnnxTensor(std::string_view bytes, const std::string& source);
+// Error(kBadModel) when it is malformed, of another type, or its data cannot be had.
+Tensor ParseOnnxTensor(const ModelView& tensor, const std::string& source);
 
 }  // namespace tilesmith

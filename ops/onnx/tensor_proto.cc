@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <climits>
+#include <charconv>
 #include <cstring>
+#include <span>
+#include <utility>
 
 #include "layouts/base/error.h"
+#include "layouts/base/visible.h"
 #include "ops/base/onnx_type.h"
 
 namespace tilesmith {
@@ -21,31 +24,35 @@ using onnx::TensorProto;
   throw Error(ErrorCode::kBadModel, fmt::format("{}: {}", what, reason));
 }
 
-Shape CheckedShape(const TensorProto& proto, const std::string& what) {
+// Checked before any memory is asked for.
+Shape CheckedShape(const TensorProto& proto, int64_t most_elements, const std::string& what) {
   const Shape shape(proto.dims().begin(), proto.dims().end());
-  // An element takes at least a byte. Checked before any memory is asked for.
   const bool empty = std::ranges::find(shape, 0) != shape.end();
-  const SizeLimits limits{.tensor_elements =
-                              empty ? kMaxTensorElements : static_cast<int64_t>(proto.ByteSizeLong())};
   try {
-    CheckShape(shape, limits);
+    CheckShape(shape, {.tensor_elements = empty ? kMaxTensorElements : most_elements});
   } catch (const Error& error) {
     const bool large = std::ssize(shape) <= kMaxRank && std::ranges::min(shape) >= 0;
-    Fail(what, large ? fmt::format("its shape {} needs more values than there are", ShapeToString(shape))
-                     : error.what());
+    Fail(what, large && !IsExternal(proto)
+                   ? fmt::format("its shape {} needs more values than there are", ShapeToString(shape))
+                   : error.what());
   }
   return shape;
 }
 
-// Elements are `Stored` in raw_data, and one per entry of the typed field otherwise.
+// Whether elements are the same bytes in a file and in memory. A bool in a file may be any byte.
+bool IsStoredAs(int32_t number, DataType type) {
+  return OnnxTypeNumber(type) == number && type != DataType::kBool;
+}
+
+// Elements are `Stored` in `raw`, and one per entry of the typed field otherwise.
 struct Filler {
   const TensorProto& proto;
+  const std::string& raw;
   const std::string& what;
   int64_t count;
 
   template <typename Stored, typename Out, typename Field, typename Convert>
   void Fill(const Field& field, Out* out, Convert convert) const {
-    const std::string& raw = proto.raw_data();
     const bool is_raw = !raw.empty();
     const int64_t found = is_raw ? static_cast<int64_t>(raw.size() / sizeof(Stored)) : field.size();
     if (is_raw && raw.size() % sizeof(Stored) != 0) {
@@ -99,27 +106,112 @@ std::string ElementTypeName(int32_t type) {
              : fmt::format("element type {}", type);
 }
 
-Tensor TensorFromProto(const TensorProto& proto, const std::string& what) {
-  if (proto.data_location() == TensorProto::EXTERNAL) {
-    std::string file;
-    for (const auto& entry : proto.external_data()) {
-      if (entry.key() == "location") file = entry.value();
-    }
-    Fail(what,
-         fmt::format("its data lies in another file (\"{}\"); only models in one file are supported", file));
+namespace {
+
+// "" where it says none.
+std::string DataEntry(const TensorProto& proto, std::string_view key) {
+  for (const auto& entry : proto.external_data()) {
+    if (entry.key() == key) return entry.value();
   }
-  const Shape shape = CheckedShape(proto, what);
-  const std::optional<DataType> type = TypeOfOnnx(proto.data_type());
-  if (!type) {
+  return "";
+}
+
+}  // namespace
+
+std::string LocationOf(const TensorProto& proto) { return DataEntry(proto, "location"); }
+bool IsExternal(const TensorProto& proto) { return proto.data_location() == TensorProto::EXTERNAL; }
+
+TensorReader::Place TensorReader::PlaceOf(const TensorProto& proto, int64_t bytes) const {
+  Place place{.location = LocationOf(proto), .offset = 0, .bytes = bytes};
+  const std::string offset = DataEntry(proto, "offset"), length = DataEntry(proto, "length");
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("data in \"{}\", {}", Visible(Shortened(place.location, 256)), reason));
+  };
+  const auto number = [&](std::string_view name, const std::string& text, int64_t otherwise) {
+    if (text.empty()) return otherwise;
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+      refuse(fmt::format("at a {} that is no number of bytes: \"{}\"", name, Visible(Shortened(text, 32))));
+    }
+    return value;
+  };
+  place.offset = number("offset", offset, 0);
+  if (number("length", length, bytes) != bytes) {
+    refuse(fmt::format("{} bytes, where its shape needs {}", length, bytes));
+  }
+  if (parts_ == nullptr) refuse("which is not read here");
+  try {
+    const int64_t size = parts_->Size(place.location);
+    if (place.offset > size || bytes > size - place.offset)
+      refuse(fmt::format("which ends before it, at {} bytes", size));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadModel || std::string_view(error.what()).starts_with("data in")) throw;
+    refuse(error.what());
+  }
+  return place;
+}
+
+TensorReader::Place TensorReader::Find(const TensorProto& proto, const Shape& shape,
+                                       const std::string& what) {
+  const int64_t bits = OnnxElementBits(proto.data_type());
+  if (bits == 0)
     Fail(what, fmt::format("values of type {} are not supported", ElementTypeName(proto.data_type())));
+  try {
+    const Place place = PlaceOf(proto, CeilDiv((Checked(ElementCount(shape)) * bits).value(), 8));
+    bytes_ = (Checked(bytes_) + place.bytes).value();  // many tensors may name the same bytes
+    if (bytes_ > limits_.network_bytes)
+      throw Error(ErrorCode::kBadModel,
+                  fmt::format("data in other files: more than {} bytes in all", limits_.network_bytes));
+    return place;
+  } catch (const Error& error) {
+    Fail(what, error.what());
+  }
+}
+
+void TensorReader::Fetch(const Place& place, std::byte* to, const std::string& what) const {
+  try {
+    parts_->Read(place.location, place.offset, {to, static_cast<size_t>(place.bytes)});
+  } catch (const Error& error) {
+    Fail(what, fmt::format("data in \"{}\", {}", Visible(place.location), error.what()));
+  }
+}
+
+Tensor TensorReader::Read(const TensorProto& proto, const std::string& what) {
+  const bool external = IsExternal(proto);
+  const Shape shape = CheckedShape(
+      proto, external ? limits_.tensor_elements : static_cast<int64_t>(proto.ByteSizeLong()), what);
+  const std::optional<DataType> type = TypeOfOnnx(proto.data_type());
+  if (!type)
+    Fail(what, fmt::format("values of type {} are not supported", ElementTypeName(proto.data_type())));
+  std::string data;
+  if (external) {
+    const Place place = Find(proto, shape, what);
+    if (IsStoredAs(proto.data_type(), *type)) {
+      Tensor tensor(shape, Layout::Nchw(*type), NewMemory::kAnything);
+      Fetch(place, tensor.raw(), what);
+      return tensor;
+    }
+    data.resize(static_cast<size_t>(place.bytes));
+    Fetch(place, reinterpret_cast<std::byte*>(data.data()), what);
   }
   Tensor tensor(shape, Layout::Nchw(*type));
-  const Filler filler{proto, what, tensor.size()};
+  const Filler filler{proto, external ? data : proto.raw_data(), what, tensor.size()};
   VisitType(*type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     filler.FillAs(tensor.data<T>());
   });
   return tensor;
+}
+
+void TensorReader::Embed(TensorProto& proto, const std::string& what) {
+  if (!IsExternal(proto)) return;
+  const Place place = Find(proto, CheckedShape(proto, limits_.tensor_elements, what), what);
+  proto.mutable_raw_data()->resize(static_cast<size_t>(place.bytes));
+  Fetch(place, reinterpret_cast<std::byte*>(proto.mutable_raw_data()->data()), what);
+  proto.clear_data_location();
+  proto.clear_external_data();
 }
 
 void SetTensor(const std::string& name, const Tensor& tensor, onnx::TensorProto& proto) {
@@ -144,6 +236,36 @@ onnx::ModelProto NewModelProto(const std::string& graph_name, int64_t opset) {
   model.add_opset_import()->set_version(opset);
   model.mutable_graph()->set_name(graph_name);
   return model;
+}
+
+ModelBytes SerializeWithData(onnx::ModelProto model, const DataPlacement& placement) {
+  constexpr size_t kSmall =
+      1024;  // bytes of a tensor that stays: shapes and the like, which readers need at once
+  constexpr size_t kPage = 4096;  // so that readers can map each tensor by itself
+  ModelBytes result;
+  if (placement.always || static_cast<int64_t>(model.ByteSizeLong()) > placement.largest) {
+    std::string data;
+    for (TensorProto& tensor : *model.mutable_graph()->mutable_initializer()) {
+      if (tensor.raw_data().size() < kSmall) continue;
+      data.resize(RoundUp(std::ssize(data), kPage));
+      const std::pair<const char*, std::string> entries[] = {
+          {"location", placement.location},
+          {"offset", fmt::format("{}", data.size())},
+          {"length", fmt::format("{}", tensor.raw_data().size())}};
+      data += tensor.raw_data();
+      std::string().swap(*tensor.mutable_raw_data());  // clearing would keep the memory
+      tensor.clear_raw_data();
+      tensor.set_data_location(TensorProto::EXTERNAL);
+      for (const auto& [key, value] : entries) {
+        auto* const entry = tensor.add_external_data();
+        entry->set_key(key);
+        entry->set_value(value);
+      }
+    }
+    if (!data.empty()) result.parts = OwnPart(placement.location, std::move(data));
+  }
+  result.bytes = Serialize(model);
+  return result;
 }
 
 std::string Serialize(const onnx::ModelProto& model) {

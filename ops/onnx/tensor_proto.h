@@ -6,12 +6,44 @@
 #include <string>
 
 #include "layouts/tensor.h"
+#include "ops/onnx/model_parts.h"
 
 namespace tilesmith {
 
-// In the type that it has, but for doubles, which become floats. Throws Error(kBadModel) starting with `what`
-// when the data is external, of another type, or does not fill the shape.
-Tensor TensorFromProto(const onnx::TensorProto& proto, const std::string& what);
+// Reads the tensors of one model, those among them whose data is in its other parts.
+class TensorReader {
+ public:
+  // `parts`, which outlives the reader: null where only a model's own file is read. Of the limits those of a
+  // tensor and of all data in other parts together count.
+  explicit TensorReader(const ModelParts* parts = nullptr, const SizeLimits& limits = {})
+      : parts_(parts), limits_(limits) {}
+
+  // In the type that it has, but for doubles, which become floats. Throws Error(kBadModel) starting with
+  // `what` and ": " when the data is of another type, cannot be had, or does not fill the shape.
+  Tensor Read(const onnx::TensorProto& proto, const std::string& what);
+  // Data in other parts becomes the proto's own, whatever its type; all else stays as it is. Throws likewise.
+  void Embed(onnx::TensorProto& proto, const std::string& what);
+
+ private:
+  // Where a tensor's bytes are in the other parts.
+  struct Place {
+    std::string location;
+    int64_t offset = 0, bytes = 0;
+  };
+  Place Find(const onnx::TensorProto& proto, const Shape& shape, const std::string& what);
+  void Fetch(const Place& place, std::byte* to, const std::string& what) const;
+  Place PlaceOf(const onnx::TensorProto& proto, int64_t bytes) const;
+
+  const ModelParts* parts_;
+  const SizeLimits limits_;
+  int64_t bytes_ = 0;  // read from other parts
+};
+inline Tensor TensorFromProto(const onnx::TensorProto& proto, const std::string& what) {
+  return TensorReader().Read(proto, what);
+}
+// Whether its data is in another part, and in which one.
+bool IsExternal(const onnx::TensorProto& proto);
+std::string LocationOf(const onnx::TensorProto& proto);
 
 void SetTensor(const std::string& name, const Tensor& tensor, onnx::TensorProto& proto);
 // A float tensor of a graph's interface.
@@ -19,6 +51,8 @@ void SetFloatInfo(const std::string& name, const Shape& shape, onnx::ValueInfoPr
 
 // An empty model of ours.
 onnx::ModelProto NewModelProto(const std::string& graph_name, int64_t opset);
+// With the data of larger initializers in another part, as the placement says. Throws as Serialize does.
+ModelBytes SerializeWithData(onnx::ModelProto model, const DataPlacement& placement);
 // Throws Error(kUsage) naming the graph when it would be 2 GiB or more, where ONNX files end.
 std::string Serialize(const onnx::ModelProto& model);
 

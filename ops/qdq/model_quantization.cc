@@ -24,13 +24,13 @@ std::vector<TensorQuantizer> QuantizersOf(const ModelQuantization& quantization,
   return quantizers;
 }
 
-std::string QuantizedBytes(std::string_view bytes, const std::string& source,
-                           const ModelQuantization& quantization) {
-  QdqModel model(bytes, source, quantization.options);
+ModelBytes QuantizedBytes(const ModelView& given, const std::string& source,
+                          const ModelQuantization& quantization) {
+  QdqModel model(given, source, quantization.options);
   const std::vector<TensorQuantizer> quantizers = QuantizersOf(quantization, source, model);
   std::map<std::string, std::string> metadata;
   metadata["tilesmith.calibration"] = quantization.calibration;
-  return model.Write(quantizers, metadata).bytes;
+  return model.Write(quantizers, metadata);
 }
 
 }  // namespace tilesmith

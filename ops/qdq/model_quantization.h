@@ -28,7 +28,7 @@ std::vector<TensorQuantizer> QuantizersOf(const ModelQuantization& quantization,
 // The model in 8-bit integers, as QdqModel writes it. With more nodes in `options.keep` than it was
 // calibrated with, the others are quantised as they were. Throws as QdqModel does, and Error(kUsage) when the
 // model is another than the calibrated one: its scales would be wrong for it.
-std::string QuantizedBytes(std::string_view bytes, const std::string& source,
-                           const ModelQuantization& quantization);
+ModelBytes QuantizedBytes(const ModelView& given, const std::string& source,
+                          const ModelQuantization& quantization);
 
 }  // namespace tilesmith

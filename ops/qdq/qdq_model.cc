@@ -36,12 +36,14 @@ std::string HashOf(const onnx::GraphProto& graph) {
 
 struct QdqModel::Impl {
   std::string source, hash;
+  int64_t bytes = 0;
   QdqOptions options;
   onnx::ModelProto model;
   QdqPlan plan;
   std::set<std::string> unknown;
 
-  QdqFile File(WrittenQdq written, const std::map<std::string, std::string>& metadata) const {
+  QdqFile File(WrittenQdq written, const std::map<std::string, std::string>& metadata = {},
+               const DataPlacement& placement = {}) const {
     onnx::ModelProto out;
     // All but the graph, which is the large part.
     for (const auto& import : model.opset_import()) *out.add_opset_import() = import;
@@ -55,7 +57,7 @@ struct QdqModel::Impl {
     out.set_doc_string(model.doc_string());
     out.mutable_graph()->Swap(&written.graph);
     for (const auto& [key, value] : metadata) SetMetadata(key, value, out);
-    return {Serialize(out), std::move(written.layers)};
+    return {SerializeWithData(std::move(out), placement), std::move(written.layers)};
   }
   QdqJob Job(std::span<const TensorQuantizer> quantizers) const {
     TILESMITH_CHECK(quantizers.size() == plan.groups.size());
@@ -63,11 +65,13 @@ struct QdqModel::Impl {
   }
 };
 
-QdqModel::QdqModel(std::string_view bytes, const std::string& source, const QdqOptions& options)
+QdqModel::QdqModel(const ModelView& model, const std::string& source, const QdqOptions& options)
     : impl_(std::make_unique<Impl>()) {
   impl_->source = source;
   impl_->options = options;
-  impl_->model = ParseModel(bytes, source);
+  impl_->model = ParseModel(model.bytes, source);
+  EmbedParts(impl_->model, source, TensorReader(model.parts));
+  impl_->bytes = static_cast<int64_t>(impl_->model.ByteSizeLong());
   impl_->hash = HashOf(impl_->model.graph());
   RaiseOpset(impl_->model, source);
   FoldBatchNorms(*impl_->model.mutable_graph(), source);
@@ -82,6 +86,7 @@ void QdqModel::KeepReadersOf(const std::set<std::string>& tensors, const std::st
 }
 
 const std::string& QdqModel::hash() const { return impl_->hash; }
+int64_t QdqModel::bytes() const { return impl_->bytes; }
 std::map<std::string, std::string> QdqModel::Titles() const {
   std::map<std::string, std::string> titles;
   for (const onnx::NodeProto& node : impl_->model.graph().node())
@@ -94,16 +99,17 @@ const std::vector<KeptNode>& QdqModel::kept() const { return impl_->plan.kept; }
 const std::set<std::string>& QdqModel::unknown() const { return impl_->unknown; }
 
 QdqFile QdqModel::Write(std::span<const TensorQuantizer> quantizers,
-                        const std::map<std::string, std::string>& metadata) const {
-  return impl_->File(WriteQdqGraph(impl_->Job(quantizers)), metadata);
+                        const std::map<std::string, std::string>& metadata,
+                        const DataPlacement& placement) const {
+  return impl_->File(WriteQdqGraph(impl_->Job(quantizers)), metadata, placement);
 }
 
 QdqFile QdqModel::WriteSimulated(std::span<const TensorQuantizer> quantizers) const {
-  return impl_->File(WriteSimulatedGraph(impl_->Job(quantizers)), {});
+  return impl_->File(WriteSimulatedGraph(impl_->Job(quantizers)));
 }
 
 QdqFile QdqModel::WriteAlone(std::span<const TensorQuantizer> quantizers) const {
-  return impl_->File(WriteLayersAlone(impl_->Job(quantizers)), {});
+  return impl_->File(WriteLayersAlone(impl_->Job(quantizers)));
 }
 
 }  // namespace tilesmith

@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/onnx/model_parts.h"
 #include "ops/qdq/calibration.h"
 #include "ops/qdq/tensor_quantizer.h"
 
@@ -64,8 +65,7 @@ struct QdqLayer {
 // What the node that writes a quantised tensor is called, once it computes that in bytes: "TENSOR" and this.
 inline constexpr std::string_view kByteNodeSuffix = "_quantized_QuantizeLinear";
 
-struct QdqFile {
-  std::string bytes;
+struct QdqFile : ModelBytes {
   std::vector<QdqLayer> layers;
 };
 
@@ -73,15 +73,17 @@ class QdqModel {
  public:
   // Throws Error(kBadModel) starting with `source` when it is no model that can be quantised, also when
   // nothing in it can be; Error(kUsage) when an option names a node or operator it does not have.
-  QdqModel(std::string_view bytes, const std::string& source, const QdqOptions& options);
+  QdqModel(const ModelView& model, const std::string& source, const QdqOptions& options);
   ~QdqModel();
 
   // Nodes that need these tensors, whose values cannot be had, stay float. Throws Error(kBadModel) when none
   // are left.
   void KeepReadersOf(const std::set<std::string>& tensors, const std::string& reason);
 
-  // A hash of the model as it was given: nodes and constants, not the sizes of its inputs.
+  // A hash of the model as it was given: nodes and constants, wherever their data lies, not the sizes of its
+  // inputs.
   const std::string& hash() const;
+  int64_t bytes() const;  // of the model as it was given, with all its data
   // For each tensor the name that people know its node by: its own or, where it has none, its output's.
   std::map<std::string, std::string> Titles() const;
   const std::vector<QdqTensor>& tensors() const;
@@ -91,9 +93,11 @@ class QdqModel {
   // All that KeepReadersOf was told.
   const std::set<std::string>& unknown() const;
 
-  // The model, with a quantiser for each group. These throw Error(kUsage) when it would be 2 GiB or more.
+  // The model, with a quantiser for each group. These throw Error(kUsage) when it would be 2 GiB or more
+  // without the data of its weights.
   QdqFile Write(std::span<const TensorQuantizer> quantizers,
-                const std::map<std::string, std::string>& metadata) const;
+                const std::map<std::string, std::string>& metadata,
+                const DataPlacement& placement = {}) const;
   // To measure errors with: the same in arithmetic of floats, whose values are those that integers can have.
   QdqFile WriteSimulated(std::span<const TensorQuantizer> quantizers) const;
   // The float model and, beside it, every layer once more, simulated, on the float model's inputs to it: what

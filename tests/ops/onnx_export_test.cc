@@ -61,7 +61,7 @@ TEST(OnnxExportTest, AttributesOfEveryType) {
                             {"tensor", Tensor({3})}},
                            {"y"},
                            {}});
-  const OnnxSummary summary = SummarizeOnnx(OnnxBytes(listing), "all");
+  const OnnxSummary summary = SummarizeOnnx(OnnxBytes(listing).bytes, "all");
   EXPECT_EQ(summary.opset, 13);
   EXPECT_EQ(summary.inputs, std::vector<std::string>{"x"});
   EXPECT_EQ(summary.outputs, std::vector<std::string>{"y"});

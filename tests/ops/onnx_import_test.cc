@@ -169,7 +169,7 @@ TEST(OnnxWeights, RefusesWhatDoesNotFit) {
   tensor.set_data_location(TensorProto::EXTERNAL);
   auto* entry = tensor.add_external_data();
   entry->set_key("location"), entry->set_value("weights.bin");
-  EXPECT_THAT(RefusedModel(model), AllOf(HasSubstr("\"w\""), HasSubstr("weights.bin")));
+  EXPECT_THAT(RefusedModel(model), AllOf(HasSubstr("\"w\""), HasSubstr("weights.bin\", which is not read here")));
   tensor.clear_data_location(), tensor.set_data_type(TensorProto::STRING);
   EXPECT_THAT(RefusedModel(model), HasSubstr("STRING"));
   tensor.set_data_type(TensorProto::FLOAT), tensor.set_dims(0, -2);

@@ -43,6 +43,18 @@ def one_node(op_type, input_name, shape, element_type=1):
     return field(1, 8) + field(7, graph) + field(8, field(2, 13))
 
 
+def with_data_elsewhere(location):
+    """y = x + w, of two numbers, those of w in another file."""
+    def entry(key, value):
+        return field(13, field(1, key) + field(2, value))
+
+    weights = field(1, 2) + field(2, 1) + field(8, b"w") + entry(b"location", location) + field(14, 1)
+    tensor_type = field(1, 1) + field(2, field(1, field(1, 2)))
+    node = field(1, b"x") + field(1, b"w") + field(2, b"y") + field(4, b"Add")
+    graph = field(1, node) + field(2, b"g") + field(5, weights) + field(11, field(1, b"x") + field(2, field(1, tensor_type)))
+    return field(1, 8) + field(7, graph + field(12, field(1, b"y"))) + field(8, field(2, 13))
+
+
 class PackageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -74,6 +86,24 @@ class PackageTest(unittest.TestCase):
         np.testing.assert_array_equal(self.scores(wide[..., ::2]), scores)
         self.assertFalse(np.array_equal(self.scores(image(2)), scores))
         np.testing.assert_array_equal(self.scores({"input": x}), scores)
+
+    def test_models_in_memory(self):
+        weights = np.array([10, 20], np.float32)
+        given = with_data_elsewhere(b"weights.bin")
+        for model in given, bytearray(given), memoryview(given):
+            loaded = tilesmith.load(model, threads=1, parts={"weights.bin": weights.tobytes()})
+            np.testing.assert_array_equal(loaded.run(np.array([1, 2], np.float32))["y"], [11, 22])
+        with self.assertRaisesRegex(RuntimeError, 'model in memory: .*"w": data in "weights.bin"'):
+            tilesmith.load(given)
+        with self.assertRaisesRegex(RuntimeError, "model in memory: the file is empty"):
+            tilesmith.load(b"")
+        with self.assertRaises(ValueError):
+            tilesmith.load("net.onnx", parts={"weights.bin": b""})
+        with tempfile.TemporaryDirectory() as folder:
+            plan = tilesmith.graph_tune(
+                one_node(b"Relu", b"x", [1, 3, 8, 8]), os.path.join(folder, "plan.jsonl"), rounds=0, threads=1
+            )
+            self.assertTrue(os.path.exists(plan))
 
     def test_ends_with_channels_last(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -215,6 +215,42 @@ TEST_F(QuantizeTest, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(std::filesystem::exists(output));
 }
 
+// The first of two files names the second, whichever command wrote or reads them.
+TEST(QuantizeInTwoFilesTest, WeightsMayLieBesideTheModel) {
+  const TemporaryDirectory directory;
+  const std::string given = directory.File("given.onnx"), one = directory.File("one.onnx"),
+                    two = directory.File("two.onnx");
+  const auto succeeds = [](const std::vector<std::string>& arguments) {
+    const ProgramResult result = Tilesmith(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  };
+  succeeds({"export", "squeezenet1_1", "-o", given, "--external-data", "--input-shape", "input=1x3x48x48"});
+  EXPECT_THAT(SummarizeOnnx(ReadFile(given), "given").parts, testing::ElementsAre("given.onnx.data"));
+  const std::vector<std::string> fast = {"--samples", "1", "--no-check", "--threads", "1"};
+  for (std::vector<std::string> arguments : {std::vector<std::string>{"quantize", given, "-o", one},
+                                             {"quantize", given, "-o", two, "--external-data"}}) {
+    arguments.insert(arguments.end(), fast.begin(), fast.end());
+    succeeds(arguments);
+  }
+  EXPECT_THAT(SummarizeOnnx(ReadFile(one), "one").parts, testing::IsEmpty());
+  EXPECT_THAT(SummarizeOnnx(ReadFile(two), "two").parts, testing::ElementsAre("two.onnx.data"));
+  const std::string npy = directory.File("one.npz"), other = directory.File("two.npz");
+  succeeds({"run", one, "--runs", "1", "--threads", "1", "--output", npy});
+  succeeds({"run", two, "--runs", "1", "--threads", "1", "--output", other});
+  EXPECT_EQ(ReadNpz(npy).size(), 1u);
+  const auto first = ReadNpz(npy), second = ReadNpz(other);
+  EXPECT_TRUE(std::ranges::equal(std::span(first[0].second.floats(), 1000),
+                                 std::span(second[0].second.floats(), 1000)));
+  // Neither file of the input is overwritten.
+  ExpectRefusal({"quantize", given, "-o", given}, 2, "both an input and the output");
+  std::filesystem::rename(given + ".data", two + ".data");
+  std::string moved = ReadFile(given);
+  for (size_t at = 0; (at = moved.find("given.onnx.data", at)) != std::string::npos;)
+    moved.replace(at, 15, "./two.onnx.data");
+  WriteFile(given, moved);
+  ExpectRefusal({"quantize", given, "-o", two, "--external-data"}, 2, "both an input and the output");
+}
+
 TEST_F(QuantizeTest, FromCppAndC) {
   std::vector<std::string> stages;
   const Json json =
@@ -242,6 +278,17 @@ TEST_F(QuantizeTest, FromCppAndC) {
   const std::string other = directory.File("c.onnx");
   EXPECT_EQ(tilesmith_quantize(model.c_str(), other.c_str(), &settings), 0) << tilesmith_last_error();
   EXPECT_TRUE(std::filesystem::exists(other));
+
+  // From memory.
+  const std::string bytes = ReadFile(model), again = directory.File("again.onnx");
+  tilesmith_memory memory = {};
+  memory.data = bytes.data();
+  memory.bytes = bytes.size();
+  EXPECT_EQ(tilesmith_quantize_memory(&memory, again.c_str(), &settings), 0) << tilesmith_last_error();
+  EXPECT_EQ(ReadFile(again), ReadFile(other));
+  memory.data = nullptr;
+  EXPECT_EQ(tilesmith_quantize_memory(&memory, again.c_str(), &settings), 2);
+
   settings.keep_count = 0;
   settings.activations = "i4";
   EXPECT_EQ(tilesmith_quantize(model.c_str(), other.c_str(), &settings), 2);

@@ -129,17 +129,109 @@ void TakeMeasuring(const tilesmith_tune_settings& given, Settings& settings) {
   if (given.program != nullptr) settings.program = given.program;
 }
 
+// Models as they are given: by name, or in memory.
+std::string ModelOf(const char* name) {
+  RequirePointer(name, "model_name");
+  return name;
+}
+
+tilesmith::ModelMemory ModelOf(const tilesmith_memory* memory) {
+  RequirePointer(memory, "memory");
+  const auto bytes_of = [](const void* data, size_t bytes, const char* name) {
+    if (bytes > 0) RequirePointer(data, name);
+    return std::span(static_cast<const std::byte*>(data), bytes);
+  };
+  tilesmith::ModelMemory model;
+  model.bytes = bytes_of(memory->data, memory->bytes, "data");
+  if (memory->name != nullptr) model.name = memory->name;
+  if (memory->part_count > 0) RequirePointer(memory->parts, "parts");
+  for (size_t i = 0; i < memory->part_count; ++i) {
+    const tilesmith_part& part = memory->parts[i];
+    RequirePointer(part.location, "location");
+    model.parts[part.location] = bytes_of(part.data, part.bytes, "data");
+  }
+  return model;
+}
+
+template <typename Given>
+int Load(const Given* given, const tilesmith_load_options* options, tilesmith_model** model) {
+  return Guard([&] {
+    RequirePointer(model, "model");
+    *model = nullptr;
+    *model = new tilesmith_model{tilesmith::Model::Load(ModelOf(given), OptionsOf(options))};
+  });
+}
+
+template <typename Given>
+int Tune(const Given* model, const char* plan, const tilesmith_tune_settings* settings) {
+  return Guard([&] {
+    const auto of = ModelOf(model);
+    RequirePointer(plan, "plan");
+    const tilesmith_tune_settings given = settings != nullptr ? *settings : tilesmith_tune_settings{};
+    auto options = SettingsOf<tilesmith::TuneSettings>(given);
+    TakeMeasuring(given, options);
+    if (given.graph_seconds != 0) options.graph_seconds = given.graph_seconds;
+    tilesmith::Tune(of, plan, options);
+  });
+}
+
+template <typename Given>
+int Optimize(const Given* model, const char* plan, const tilesmith_tune_settings* settings) {
+  return Guard([&] {
+    const auto of = ModelOf(model);
+    RequirePointer(plan, "plan");
+    const tilesmith_tune_settings given = settings != nullptr ? *settings : tilesmith_tune_settings{};
+    auto options = SettingsOf<tilesmith::OptimizeSettings>(given);
+    TakeMeasuring(given, options);
+    tilesmith::Optimize(of, plan, options);
+  });
+}
+
+template <typename Given>
+int GraphTune(const Given* model, const char* log, const char* plan,
+              const tilesmith_tune_settings* settings) {
+  return Guard([&] {
+    const auto of = ModelOf(model);
+    RequirePointer(plan, "plan");
+    const tilesmith_tune_settings given = settings != nullptr ? *settings : tilesmith_tune_settings{};
+    auto options = SettingsOf<tilesmith::GraphTuneSettings>(given);
+    if (given.graph_seconds != 0) options.seconds = given.graph_seconds;
+    tilesmith::GraphTune(of, log != nullptr ? log : "", plan, options);
+  });
+}
+
+template <typename Given>
+int Quantize(const Given* model, const char* output, const tilesmith_quantize_settings* settings) {
+  return Guard([&] {
+    const auto of = ModelOf(model);
+    RequirePointer(output, "output");
+    const tilesmith_quantize_settings given = settings != nullptr ? *settings : tilesmith_quantize_settings{};
+    auto options = SettingsOf<tilesmith::QuantizeSettings>(given);
+    options.samples = given.samples;
+    if (given.method != nullptr) options.method = given.method;
+    if (given.percentile != 0) options.percentile = given.percentile;
+    if (given.activations != nullptr) options.activations = given.activations;
+    options.reduce_range = given.reduce_range != 0;
+    options.keep = TextsOf("keep", given.keep, given.keep_count);
+    options.keep_first = given.keep_first != 0;
+    options.keep_last = given.keep_last != 0;
+    options.op_types = TextsOf("op_types", given.op_types, given.op_type_count);
+    options.external_data = given.external_data != 0;
+    options.check = given.no_check == 0;
+    tilesmith::Quantize(of, output, options);
+  });
+}
+
 }  // namespace
 
 const char* tilesmith_last_error(void) { return LastError().c_str(); }
 
 int tilesmith_load(const char* model_name, const tilesmith_load_options* options, tilesmith_model** model) {
-  return Guard([&] {
-    RequirePointer(model, "model");
-    *model = nullptr;
-    RequirePointer(model_name, "model_name");
-    *model = new tilesmith_model{tilesmith::Model::Load(model_name, OptionsOf(options))};
-  });
+  return Load(model_name, options, model);
+}
+int tilesmith_load_memory(const tilesmith_memory* memory, const tilesmith_load_options* options,
+                          tilesmith_model** model) {
+  return Load(memory, options, model);
 }
 
 void tilesmith_free_model(tilesmith_model* model) { delete model; }
@@ -211,57 +303,35 @@ void tilesmith_cancel(tilesmith_stop* stop) {
 void tilesmith_free_stop(tilesmith_stop* stop) { delete stop; }
 
 int tilesmith_tune(const char* model_name, const char* plan, const tilesmith_tune_settings* settings) {
-  return Guard([&] {
-    RequirePointer(model_name, "model_name");
-    RequirePointer(plan, "plan");
-    const tilesmith_tune_settings given = settings != nullptr ? *settings : tilesmith_tune_settings{};
-    auto options = SettingsOf<tilesmith::TuneSettings>(given);
-    TakeMeasuring(given, options);
-    if (given.graph_seconds != 0) options.graph_seconds = given.graph_seconds;
-    tilesmith::Tune(model_name, plan, options);
-  });
+  return Tune(model_name, plan, settings);
+}
+int tilesmith_tune_memory(const tilesmith_memory* memory, const char* plan,
+                          const tilesmith_tune_settings* settings) {
+  return Tune(memory, plan, settings);
 }
 
 int tilesmith_optimize(const char* model_name, const char* plan, const tilesmith_tune_settings* settings) {
-  return Guard([&] {
-    RequirePointer(model_name, "model_name");
-    RequirePointer(plan, "plan");
-    const tilesmith_tune_settings given = settings != nullptr ? *settings : tilesmith_tune_settings{};
-    auto options = SettingsOf<tilesmith::OptimizeSettings>(given);
-    TakeMeasuring(given, options);
-    tilesmith::Optimize(model_name, plan, options);
-  });
+  return Optimize(model_name, plan, settings);
+}
+int tilesmith_optimize_memory(const tilesmith_memory* memory, const char* plan,
+                              const tilesmith_tune_settings* settings) {
+  return Optimize(memory, plan, settings);
 }
 
 int tilesmith_graph_tune(const char* model_name, const char* log, const char* plan,
                          const tilesmith_tune_settings* settings) {
-  return Guard([&] {
-    RequirePointer(model_name, "model_name");
-    RequirePointer(plan, "plan");
-    const tilesmith_tune_settings given = settings != nullptr ? *settings : tilesmith_tune_settings{};
-    auto options = SettingsOf<tilesmith::GraphTuneSettings>(given);
-    if (given.graph_seconds != 0) options.seconds = given.graph_seconds;
-    tilesmith::GraphTune(model_name, log != nullptr ? log : "", plan, options);
-  });
+  return GraphTune(model_name, log, plan, settings);
+}
+int tilesmith_graph_tune_memory(const tilesmith_memory* memory, const char* log, const char* plan,
+                                const tilesmith_tune_settings* settings) {
+  return GraphTune(memory, log, plan, settings);
 }
 
 int tilesmith_quantize(const char* model_name, const char* output,
                        const tilesmith_quantize_settings* settings) {
-  return Guard([&] {
-    RequirePointer(model_name, "model_name");
-    RequirePointer(output, "output");
-    const tilesmith_quantize_settings given = settings != nullptr ? *settings : tilesmith_quantize_settings{};
-    auto options = SettingsOf<tilesmith::QuantizeSettings>(given);
-    options.samples = given.samples;
-    if (given.method != nullptr) options.method = given.method;
-    if (given.percentile != 0) options.percentile = given.percentile;
-    if (given.activations != nullptr) options.activations = given.activations;
-    options.reduce_range = given.reduce_range != 0;
-    options.keep = TextsOf("keep", given.keep, given.keep_count);
-    options.keep_first = given.keep_first != 0;
-    options.keep_last = given.keep_last != 0;
-    options.op_types = TextsOf("op_types", given.op_types, given.op_type_count);
-    options.check = given.no_check == 0;
-    tilesmith::Quantize(model_name, output, options);
-  });
+  return Quantize(model_name, output, settings);
+}
+int tilesmith_quantize_memory(const tilesmith_memory* memory, const char* output,
+                              const tilesmith_quantize_settings* settings) {
+  return Quantize(memory, output, settings);
 }

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
-#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -329,20 +328,6 @@ Model::Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
 namespace {
 
-// The file as it was when it was loaded.
-struct FileState {
-  std::filesystem::file_time_type written = {};
-  uintmax_t bytes = 0;
-  friend bool operator==(const FileState&, const FileState&) = default;
-};
-
-// A built-in network has none.
-FileState StateOf(const std::string& path) {
-  std::error_code error;
-  FileState state{std::filesystem::last_write_time(path, error), std::filesystem::file_size(path, error)};
-  return error ? FileState() : state;
-}
-
 PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, BufferPool* pool) {
   PreparedSize size;
   size.tail = graph.tail();
@@ -360,7 +345,18 @@ PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, Bu
 
 }  // namespace
 
-Model Model::Load(const std::string& model, const LoadOptions& options) try {
+struct Model::Loader {
+  static Model Load(ModelOptions asked, const LoadOptions& options);
+};
+
+Model Model::Load(const std::string& model, const LoadOptions& options) {
+  return Loader::Load(OptionsOf(model), options);
+}
+Model Model::Load(const ModelMemory& model, const LoadOptions& options) {
+  return Loader::Load(OptionsOf(model), options);
+}
+
+Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) try {
   // A negative one, and not the default that 0 asks for.
   for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("threads", options.threads),
                                     {"batch", options.batch},
@@ -379,15 +375,15 @@ Model Model::Load(const std::string& model, const LoadOptions& options) try {
                                          .max_isa = "",
                                          .target = options.target,
                                          .precision = options.precision});
-  ModelOptions asked;
-  asked.model = model;
   asked.batch = options.batch;
   asked.input_shapes = options.input_shapes;
   asked.max_elements = options.max_elements;
   asked.max_memory = options.max_memory;
   TakeQuantization(options.plan, &asked);
+  const size_t count = std::max(static_cast<size_t>(options.sizes), SizesOf(asked).size());
+  if (count > 1) asked.file = ReadForSizes(asked);
+  if (asked.file) asked.memory.reset();  // the caller's, which may be gone when another size comes
   const std::vector<ModelOptions> listed = SizesOf(asked);
-  const FileState state = StateOf(model);
   Graph graph = LoadModel(listed[0]);
   const int64_t bytes = graph.limits().network_bytes;
   const Plan plan = LoadPlan(options.plan, graph, machine);
@@ -402,16 +398,12 @@ Model Model::Load(const std::string& model, const LoadOptions& options) try {
     return Prepare(std::move(of_size), its_plan, machine, pool.get());
   };
   const auto prepare = [=, base = listed[0]](const InputShapes& shapes) {
-    if (StateOf(base.model) != state) {
-      throw Error(ErrorCode::kEnvironment, fmt::format("{} has changed since it was loaded", base.model));
-    }
     ModelOptions sized = base;
     sized.batch = 0;
     sized.input_shapes.clear();
     for (size_t i = 0; i < names.size(); ++i) sized.shapes[names[i]] = shapes[i];
     return prepare_graph(LoadModel(sized));
   };
-  const size_t count = std::max(static_cast<size_t>(options.sizes), listed.size());
   impl->sizes = std::make_unique<PreparedSizes>(
       std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine, pool.get())),
       SizesLimit{count > 0 ? count - 1 : 0, static_cast<size_t>(bytes)}, prepare);

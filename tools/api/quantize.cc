@@ -8,15 +8,19 @@
 
 namespace tilesmith {
 
-std::string Quantize(const std::string& model, const std::string& output,
-                     const QuantizeSettings& settings) try {
+namespace {
+
+std::string QuantizeTo(const std::string& output, const ModelOptions& model,
+                       const QuantizeSettings& settings) try {
   for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("samples", settings.samples),
                                     {"threads", settings.threads},
                                     {"batch", settings.batch}}) {
     if (value < 0) throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
   }
   QuantizeModelRequest request;
-  request.model = {.model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
+  request.model = model;
+  request.model.batch = settings.batch;
+  request.model.input_shapes = settings.input_shapes;
   request.machine.threads = settings.threads;
   request.output_path = output;
   request.source = {.paths = settings.calibrate, .samples = settings.samples};
@@ -28,6 +32,7 @@ std::string Quantize(const std::string& model, const std::string& output,
                  .op_types = settings.op_types,
                  .keep_first = settings.keep_first,
                  .keep_last = settings.keep_last};
+  request.external_data = settings.external_data;
   request.check = settings.check;
   const QuantizedModel quantized = QuantizeModel(request, SinksOf(settings));
   Report report;
@@ -36,6 +41,15 @@ std::string Quantize(const std::string& model, const std::string& output,
   return report.ToJson();
 } catch (const Error& error) {
   ThrowWithSettingNames(error);
+}
+
+}  // namespace
+
+std::string Quantize(const std::string& model, const std::string& output, const QuantizeSettings& settings) {
+  return QuantizeTo(output, OptionsOf(model), settings);
+}
+std::string Quantize(const ModelMemory& model, const std::string& output, const QuantizeSettings& settings) {
+  return QuantizeTo(output, OptionsOf(model), settings);
 }
 
 }  // namespace tilesmith

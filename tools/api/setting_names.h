@@ -1,11 +1,13 @@
 // Commands and APIs share what reads models, tunes and plans, whose messages name options of the command
-// line. Who uses an API reads the names of its settings instead.
+// line. Who uses an API reads the names of its settings instead, and may have a model in memory.
 #pragma once
 
 #include <functional>
 #include <string>
 
 #include "layouts/base/error.h"
+#include "tools/api/tilesmith.h"
+#include "tools/cli/model.h"
 #include "tools/cli/progress.h"
 
 namespace tilesmith {
@@ -16,6 +18,15 @@ std::string WithSettingNames(const std::string& message);
 
 // The same error with those names.
 [[noreturn]] void ThrowWithSettingNames(const Error& error);
+
+// What the commands take for a model in a file or of a built-in network, and for one in memory.
+inline ModelOptions OptionsOf(const std::string& model) { return {.model = model, .input_shapes = {}}; }
+inline ModelOptions OptionsOf(const ModelMemory& model) {
+  return {.model = model.name,
+          .input_shapes = {},
+          .memory = ModelInMemory{{reinterpret_cast<const char*>(model.bytes.data()), model.bytes.size()},
+                                  PartsInMemory(model.parts)}};
+}
 
 // Stages and warnings to the settings' on_progress, with those names.
 template <typename Settings>

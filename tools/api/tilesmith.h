@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,6 +61,14 @@ TILESMITH_API std::vector<int> CoresOfNumaNode(int node);
 // nearer and farther many times a minute, and times taken at one distance are not to be compared with those
 // at another. Throws when there are fewer threads than that.
 TILESMITH_API double CoreDistance(int threads);
+
+// A model in memory instead of a file, for the call that it is given to: nothing of it is needed behind that.
+struct ModelMemory {
+  std::span<const std::byte> bytes = {};  // what an ONNX file holds
+  // What other files hold that the model keeps data in, by the locations that it gives.
+  std::map<std::string, std::span<const std::byte>> parts = {};
+  std::string name = "model in memory";  // in messages
+};
 
 // An input or output. Images lie in memory as `layout` says ("NCHW", "NHWC", "NCHW16c"), NCHW unless the plan
 // was made for other ends; all else is row-major. An output whose size depends on values has only its name
@@ -114,8 +123,8 @@ class TILESMITH_API Session {
   // The same with outputs in memory of the session, as Model::outputs orders them: the way to run a model
   // whose outputs have sizes that depend on values, and inputs of other sizes (LoadOptions::sizes). A size
   // that is not prepared is compiled first, with its plan of LoadOptions::plan or, where there is none,
-  // default schedules, from the model's file, which must not have changed. Throws where it does not fit the
-  // model or its limits; the session is as it was then.
+  // default schedules; the model's file is not read again. Throws where it does not fit the model or its
+  // limits; the session is as it was then.
   const std::vector<OutputTensor>& Run(std::span<const InputTensor> inputs);
   const std::vector<OutputTensor>& Run(std::initializer_list<InputTensor> inputs) {
     return Run(std::span(inputs.begin(), inputs.size()));
@@ -141,6 +150,10 @@ class TILESMITH_API Model {
  public:
   // `model` is an ONNX file or the name of a built-in network ("resnet50").
   static Model Load(const std::string& model, const LoadOptions& options = {});
+  static Model Load(const ModelMemory& model, const LoadOptions& options = {});
+  static Model Load(std::span<const std::byte> model, const LoadOptions& options = {}) {
+    return Load(ModelMemory{.bytes = model}, options);
+  }
 
   const std::vector<TensorInfo>& inputs() const;  // of the first size, as all that follows
   const std::vector<TensorInfo>& outputs() const;
@@ -156,6 +169,7 @@ class TILESMITH_API Model {
   friend class Session;
   friend struct ModelFromGraph;
   struct Impl;
+  struct Loader;
   explicit Model(std::shared_ptr<const Impl> impl);
   std::shared_ptr<const Impl> impl_;
 };
@@ -215,15 +229,20 @@ struct GraphTuneSettings {
 // LoadOptions. Nothing else may run in the process, or on the machine, meanwhile. What was measured is in the
 // log whatever happens, and is not measured again.
 TILESMITH_API void Tune(const std::string& model, const std::string& plan, const TuneSettings& settings = {});
+TILESMITH_API void Tune(const ModelMemory& model, const std::string& plan, const TuneSettings& settings = {});
 
 // Both halves of Tune at once, each getting the time where it gains most: `plan` holds the best plan so far
 // from the first seconds on, also when it is stopped. Goes on from a log and a plan that are there.
 TILESMITH_API void Optimize(const std::string& model, const std::string& plan,
                             const OptimizeSettings& settings = {});
+TILESMITH_API void Optimize(const ModelMemory& model, const std::string& plan,
+                            const OptimizeSettings& settings = {});
 
 // The second half of Tune alone: chooses by a log that `tilesmith tune` or Tune wrote; an empty path stands
 // for none, and default schedules. `plan` holds the best plan so far from the first solution on.
 TILESMITH_API void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
+                             const GraphTuneSettings& settings = {});
+TILESMITH_API void GraphTune(const ModelMemory& model, const std::string& log, const std::string& plan,
                              const GraphTuneSettings& settings = {});
 
 struct QuantizeSettings {
@@ -238,8 +257,10 @@ struct QuantizeSettings {
   std::vector<std::string> keep = {};  // nodes that stay float
   bool keep_first = false, keep_last = false;  // first, last convolutions and products stay float
   std::vector<std::string> op_types = {};      // only these are quantised; none: all that pay
-  bool check = true;                           // run both models on the inputs and compare them
-  int threads = 0;                             // as in LoadOptions, the next two likewise
+  // Weights go into a second file, "OUTPUT.data", also where one would be less than 2 GiB.
+  bool external_data = false;
+  bool check = true;  // run both models on the inputs and compare them
+  int threads = 0;    // as in LoadOptions, the next two likewise
   int64_t batch = 0;
   std::vector<std::string> input_shapes = {};
   std::function<void(const std::string&)> on_progress = {};  // as in TuneSettings, the next likewise
@@ -250,6 +271,8 @@ struct QuantizeSettings {
 // ONNX file. Returns what `tilesmith quantize --json` prints: ranges, scales, and how far layers and outputs
 // are from the float model's.
 TILESMITH_API std::string Quantize(const std::string& model, const std::string& output,
+                                   const QuantizeSettings& settings = {});
+TILESMITH_API std::string Quantize(const ModelMemory& model, const std::string& output,
                                    const QuantizeSettings& settings = {});
 
 // The seconds that a text such as "3m", "90s" or "500ms" stands for, as the command line takes them. Throws

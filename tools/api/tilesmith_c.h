@@ -45,9 +45,26 @@ typedef struct {
 /* Of the last call in this thread that failed; "" when none did. */
 TILESMITH_C_API const char* tilesmith_last_error(void);
 
+/* A model in memory: tilesmith::ModelMemory. */
+typedef struct {
+  const char* location; /* as the model gives it */
+  const void* data;
+  size_t bytes;
+} tilesmith_part;
+typedef struct {
+  const void* data; /* what an ONNX file holds */
+  size_t bytes;
+  const tilesmith_part* parts; /* what other files hold */
+  size_t part_count;
+  const char* name; /* in messages; NULL for a default */
+} tilesmith_memory;
+
 /* `options` may be NULL. On failure *model is NULL. */
 TILESMITH_C_API int tilesmith_load(const char* model_name, const tilesmith_load_options* options,
                                    tilesmith_model** model);
+/* Nothing of the memory is needed behind the call; nor is it behind those below. */
+TILESMITH_C_API int tilesmith_load_memory(const tilesmith_memory* memory,
+                                          const tilesmith_load_options* options, tilesmith_model** model);
 /* Its sessions stay usable. NULL is allowed. */
 TILESMITH_C_API void tilesmith_free_model(tilesmith_model* model);
 
@@ -132,6 +149,14 @@ TILESMITH_C_API int tilesmith_optimize(const char* model_name, const char* plan,
 TILESMITH_C_API int tilesmith_graph_tune(const char* model_name, const char* log, const char* plan,
                                          const tilesmith_tune_settings* settings);
 
+/* The same for models in memory. */
+TILESMITH_C_API int tilesmith_tune_memory(const tilesmith_memory* memory, const char* plan,
+                                          const tilesmith_tune_settings* settings);
+TILESMITH_C_API int tilesmith_optimize_memory(const tilesmith_memory* memory, const char* plan,
+                                              const tilesmith_tune_settings* settings);
+TILESMITH_C_API int tilesmith_graph_tune_memory(const tilesmith_memory* memory, const char* log,
+                                                const char* plan, const tilesmith_tune_settings* settings);
+
 /* All zero, or NULL instead of them: the defaults of QuantizeSettings. */
 typedef struct {
   const char* const* calibrate; /* files and directories */
@@ -154,11 +179,14 @@ typedef struct {
   void (*on_progress)(const char* stage, void* user_data);
   void* user_data;
   const tilesmith_stop* stop;
+  int external_data;
 } tilesmith_quantize_settings;
 
 /* tilesmith::Quantize: writes `output`. 130: it was cancelled. */
 TILESMITH_C_API int tilesmith_quantize(const char* model_name, const char* output,
                                        const tilesmith_quantize_settings* settings);
+TILESMITH_C_API int tilesmith_quantize_memory(const tilesmith_memory* memory, const char* output,
+                                              const tilesmith_quantize_settings* settings);
 
 #ifdef __cplusplus
 }

@@ -33,8 +33,9 @@ void RequireNotNegative(std::string_view name, double value) {
 }
 
 template <typename Settings>
-ModelOptions ModelOf(const std::string& model, const Settings& settings) {
-  ModelOptions options = {.model = model, .batch = settings.batch, .input_shapes = settings.input_shapes};
+ModelOptions WithSettings(ModelOptions options, const Settings& settings) {
+  options.batch = settings.batch;
+  options.input_shapes = settings.input_shapes;
   options.calibration.paths = settings.calibrate;
   return options;
 }
@@ -56,16 +57,31 @@ void CheckSettings(const Settings& settings) {
   }
 }
 
-}  // namespace
+void GraphTuneModel(const ModelOptions& model, const std::string& log, const std::string& plan,
+                    const GraphTuneSettings& settings) try {
+  GraphTuneModelRequest request;
+  CheckSettings(settings);
+  request.arguments.model = WithSettings(model, settings);
+  request.arguments.machine = MachineOf(settings);
+  request.arguments.log_path = log;
+  request.arguments.tuning.allow_defaults = log.empty();
+  request.plan_path = plan;
+  request.rounds = settings.rounds;
+  request.time_budget = settings.seconds;
+  request.baselines = settings.rounds > 0;
+  GraphTuneSizes(request, SinksOf(settings));
+} catch (const Error& error) {
+  ThrowWithSettingNames(error);
+}
 
-void Tune(const std::string& model, const std::string& plan, const TuneSettings& settings) try {
+void TuneBoth(const ModelOptions& model, const std::string& plan, const TuneSettings& settings) try {
   TuneModelRequest request;
   CheckSettings(settings);
   RequireNotNegative("graph_seconds", settings.graph_seconds);
   const WorkSinks sinks = SinksOf(settings);
-  ModelOptions options = ModelOf(model, settings);
+  ModelOptions options = WithSettings(model, settings);
   const std::string log = settings.log.empty() ? plan + ".log.jsonl" : settings.log;
-  RequireOwnFile(log, {model, plan});
+  RequireOwnFile(log, {model.model, plan});
 
   request.machine = OpenMachine(MachineOf(settings));
   request.precision = ParsePrecision(settings.precision);
@@ -87,25 +103,25 @@ void Tune(const std::string& model, const std::string& plan, const TuneSettings&
     throw Error(ErrorCode::kInterrupted, fmt::format("interrupted; what was measured is in {}", log));
   }
 
-  GraphTune(model, log, plan,
-            {.seconds = settings.graph_seconds,
-             .rounds = settings.rounds,
-             .threads = settings.threads,
-             .batch = settings.batch,
-             .input_shapes = settings.input_shapes,
-             .target = settings.target,
-             .precision = settings.precision,
-             .calibrate = settings.calibrate,
-             .on_progress = settings.on_progress,
-             .stop = settings.stop});
+  GraphTuneModel(model, log, plan,
+                 {.seconds = settings.graph_seconds,
+                  .rounds = settings.rounds,
+                  .threads = settings.threads,
+                  .batch = settings.batch,
+                  .input_shapes = settings.input_shapes,
+                  .target = settings.target,
+                  .precision = settings.precision,
+                  .calibrate = settings.calibrate,
+                  .on_progress = settings.on_progress,
+                  .stop = settings.stop});
 } catch (const Error& error) {
   ThrowWithSettingNames(error);
 }
 
-void Optimize(const std::string& model, const std::string& plan, const OptimizeSettings& settings) try {
+void OptimizePlan(const ModelOptions& model, const std::string& plan, const OptimizeSettings& settings) try {
   CheckSettings(settings);
   OptimizeModelRequest request;
-  request.arguments.model = ModelOf(model, settings);
+  request.arguments.model = WithSettings(model, settings);
   request.arguments.machine = MachineOf(settings);
   request.arguments.log_path = settings.log;
   request.plan_path = plan;
@@ -125,21 +141,27 @@ void Optimize(const std::string& model, const std::string& plan, const OptimizeS
   ThrowWithSettingNames(error);
 }
 
+}  // namespace
+
+void Tune(const std::string& model, const std::string& plan, const TuneSettings& settings) {
+  TuneBoth(OptionsOf(model), plan, settings);
+}
+void Tune(const ModelMemory& model, const std::string& plan, const TuneSettings& settings) {
+  TuneBoth(OptionsOf(model), plan, settings);
+}
+void Optimize(const std::string& model, const std::string& plan, const OptimizeSettings& settings) {
+  OptimizePlan(OptionsOf(model), plan, settings);
+}
+void Optimize(const ModelMemory& model, const std::string& plan, const OptimizeSettings& settings) {
+  OptimizePlan(OptionsOf(model), plan, settings);
+}
 void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
-               const GraphTuneSettings& settings) try {
-  GraphTuneModelRequest request;
-  CheckSettings(settings);
-  request.arguments.model = ModelOf(model, settings);
-  request.arguments.machine = MachineOf(settings);
-  request.arguments.log_path = log;
-  request.arguments.tuning.allow_defaults = log.empty();
-  request.plan_path = plan;
-  request.rounds = settings.rounds;
-  request.time_budget = settings.seconds;
-  request.baselines = settings.rounds > 0;
-  GraphTuneSizes(request, SinksOf(settings));
-} catch (const Error& error) {
-  ThrowWithSettingNames(error);
+               const GraphTuneSettings& settings) {
+  GraphTuneModel(OptionsOf(model), log, plan, settings);
+}
+void GraphTune(const ModelMemory& model, const std::string& log, const std::string& plan,
+               const GraphTuneSettings& settings) {
+  GraphTuneModel(OptionsOf(model), log, plan, settings);
 }
 
 double DurationSeconds(const std::string& name, const std::string& text) { return ParseDuration(name, text); }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <span>
 
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
@@ -123,9 +125,21 @@ void RequireOneSize(const ModelOptions& options) {
   }
 }
 
-[[noreturn]] void RejectModel(const ModelOptions& options) {
+bool IsBuiltIn(const ModelOptions& options) { return !options.memory && IsBuiltInNetwork(options.model); }
+
+void RequireModelName(const ModelOptions& options) {
+  if (LooksLikeModel(options.model)) return;
   throw Error(ErrorCode::kUsage, fmt::format("{} is neither an ONNX file nor a built-in network ({})",
                                              options.model, KnownText(options.model)));
+}
+
+// Quantised where the options say how.
+OnnxFile ReadOnnx(const ModelOptions& options) {
+  const SizeLimits limits = LimitsOf(options);
+  if (options.quantization) return OnnxFile::Parse(QuantizedFile(options), options.model, limits);
+  if (options.memory) return OnnxFile::Parse(*options.memory, options.model, limits);
+  RequireModelName(options);
+  return OnnxFile::Read(options.model, limits);
 }
 
 }  // namespace
@@ -198,41 +212,81 @@ auto WithShapesNamed(const ModelOptions& options, const Load& load) {
 
 Graph LoadModel(const ModelOptions& options) {
   RequireOneSize(options);
-  if (options.quantization) {
+  if (IsBuiltIn(options)) {
+    if (!options.quantization) return OptimizeGraph(BuildNetwork(options.model, BuiltInOptions(options)));
     const ModelFile file = QuantizedFile(options);
-    return OptimizeGraph(ImportOnnxBytes(file.bytes, file.source, file.import));
+    return OptimizeGraph(ImportOnnxBytes(file, file.source, file.import));
   }
-  if (IsBuiltInNetwork(options.model))
-    return OptimizeGraph(BuildNetwork(options.model, BuiltInOptions(options)));
-  if (LooksLikeModel(options.model)) {
-    return WithShapesNamed(
-        options, [&] { return OptimizeGraph(ImportOnnx(options.model, ImportOptionsOf(options))); });
-  }
-  RejectModel(options);
+  return WithShapesNamed(options, [&] {
+    const ImportOptions import = ImportOptionsOf(options);
+    return OptimizeGraph(options.file ? options.file->Import(import) : ReadOnnx(options).Import(import));
+  });
+}
+
+std::shared_ptr<const OnnxFile> ReadForSizes(const ModelOptions& options) {
+  return IsBuiltIn(options) ? nullptr : std::make_shared<const OnnxFile>(ReadOnnx(options));
 }
 
 ModelFile ReadModel(const ModelOptions& options) {
   RequireOneSize(options);
-  if (IsBuiltInNetwork(options.model)) {
-    return {BuiltInAsOnnx(options), options.model, {.limits = LimitsOf(options)}};
-  }
-  if (LooksLikeModel(options.model))
-    return {ReadModelFile(options.model), options.model, ImportOptionsOf(options)};
-  RejectModel(options);
+  if (IsBuiltIn(options)) return {BuiltInAsOnnx(options), options.model, {.limits = LimitsOf(options)}};
+  const ImportOptions import = ImportOptionsOf(options);
+  if (options.memory)
+    return {{std::string(options.memory->bytes), options.memory->parts}, options.model, import};
+  RequireModelName(options);
+  return {{ReadModelFile(options.model), FilesBeside(options.model)}, options.model, import};
 }
 
 ModelFile QuantizedFile(const ModelOptions& options) {
-  ModelFile file = ReadModel(options);
-  file.bytes = QuantizedBytes(file.bytes, file.source, *options.quantization);
-  return file;
+  const ModelFile file = ReadModel(options);
+  return {QuantizedBytes(file, file.source, *options.quantization), file.source, file.import};
 }
 
-std::string BuiltInAsOnnx(const ModelOptions& options) {
+namespace {
+
+// Beside the model.
+std::string PartIn(const std::string& path, const std::string& location) {
+  return std::filesystem::path(path).replace_filename(location);
+}
+
+}  // namespace
+
+std::vector<std::string> FilesOf(const ModelOptions& options) {
+  if (options.memory || IsBuiltIn(options)) return {};
+  RequireModelName(options);
+  std::vector<std::string> files = {options.model};
+  for (const std::string& part : SummarizeOnnx(ReadModelFile(options.model), options.model).parts)
+    files.push_back(PartIn(options.model, part));
+  return files;
+}
+
+std::string PartPath(const std::string& path) { return PartIn(path, PlacementBeside(path, true).location); }
+
+DataPlacement PlacementBeside(const std::string& path, bool always) {
+  return {.location = std::filesystem::path(path).filename().string() + ".data", .always = always};
+}
+
+void WriteModel(const std::string& path, const ModelBytes& model, const DataPlacement& placement) {
+  if (model.parts) {
+    NewFile file(PartIn(path, placement.location));
+    std::string piece;
+    const int64_t bytes = model.parts->Size(placement.location);
+    for (int64_t at = 0; at < bytes; at += std::ssize(piece)) {
+      piece.resize(static_cast<size_t>(std::min<int64_t>(bytes - at, 1 << 24)));
+      model.parts->Read(placement.location, at, std::as_writable_bytes(std::span(piece)));
+      file.Write(piece);
+    }
+    file.Finish();
+  }
+  WriteTextFile(path, model.bytes);
+}
+
+ModelBytes BuiltInAsOnnx(const ModelOptions& options, const DataPlacement& placement) {
   if (!IsBuiltInNetwork(options.model)) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{} is no built-in network ({})", options.model, KnownText(options.model)));
   }
-  return OnnxBytes(ListNetwork(options.model, BuiltInOptions(options)));
+  return OnnxBytes(ListNetwork(options.model, BuiltInOptions(options)), placement);
 }
 
 }  // namespace tilesmith

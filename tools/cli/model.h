@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ struct ModelOptions {
   std::map<std::string, Shape> open_shapes = {};  // for sizes that are left open otherwise
   CalibrationSource calibration = {};             // of what is to be quantised (in_place.h)
   std::shared_ptr<const ModelQuantization> quantization = {};  // with one LoadModel gives the model so
+  // A model in memory, which outlives these: `model` is what messages call it then.
+  std::optional<ModelInMemory> memory = {};
+  // What ReadForSizes gave: LoadModel reads nothing then.
+  std::shared_ptr<const OnnxFile> file = {};
 };
 // The names of the built-in networks.
 std::string BuiltInText();
@@ -54,10 +59,13 @@ std::vector<ModelOptions> SizesOf(const ModelOptions& options);
 // Error(kUsage) for an unknown name or a senseless shape, Error(kBadModel) for a file that is no supported
 // network, and for options of several sizes.
 Graph LoadModel(const ModelOptions& options);
+// For LoadModel with other sizes of the inputs behind this, when files may have changed; null for a built-in
+// network, which has none. Throws as LoadModel does.
+std::shared_ptr<const OnnxFile> ReadForSizes(const ModelOptions& options);
 
 // A model as a file says it, before it is imported; a built-in network as `export` writes it.
-struct ModelFile {
-  std::string bytes, source;
+struct ModelFile : ModelBytes {
+  std::string source;
   ImportOptions import;  // as the options say
 };
 // Without quantising it.
@@ -69,6 +77,18 @@ ModelFile QuantizedFile(const ModelOptions& options);
 
 // A built-in network as the bytes of an ONNX file. Throws Error(kUsage) for other models and a senseless
 // shape.
-std::string BuiltInAsOnnx(const ModelOptions& options);
+ModelBytes BuiltInAsOnnx(const ModelOptions& options, const DataPlacement& placement = {});
+
+// The files that the model is read from; none for a built-in network. Throws as LoadModel does for what is no
+// model.
+std::vector<std::string> FilesOf(const ModelOptions& options);
+
+// Where the weights of a model that is written to `path` go if its own file is not to hold them: "FILE.data"
+// beside it, as PyTorch names it.
+DataPlacement PlacementBeside(const std::string& path, bool always);
+// The path of that part.
+std::string PartPath(const std::string& path);
+// Writes a model placed so, its own file last. Throws Error(kEnvironment).
+void WriteModel(const std::string& path, const ModelBytes& model, const DataPlacement& placement);
 
 }  // namespace tilesmith

@@ -16,17 +16,21 @@ class ExportModelCommand : public Command {
     args.Positional("NETWORK", &model_.model, "A built-in network: " + BuiltInText());
     DeclareInputOptions(args, &model_);
     args.Text("-o,--output", &path_, "ONNX file to write", "FILE");
+    args.Flag("--external-data", &external_data_, "Keep weights in a second file, FILE.data, beside it");
   }
   int Run() override {
     if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE.onnx is required");
     RequireReplaceable(path_, OutputFormat::kOnnx);
-    ReplaceFile(path_, [&] { WriteTextFile(path_, BuiltInAsOnnx(model_)); });
+    const DataPlacement placement = PlacementBeside(path_, external_data_);
+    if (external_data_) RequireWritable(PartPath(path_));
+    ReplaceFile(path_, [&] { WriteModel(path_, BuiltInAsOnnx(model_, placement), placement); });
     return 0;
   }
 
  private:
   ModelOptions model_;
   std::string path_;
+  bool external_data_ = false;
 };
 
 }  // namespace

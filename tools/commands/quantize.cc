@@ -50,6 +50,9 @@ class QuantizeCommand : public Command {
                "Quantise only this operator; may be repeated (default: every one that pays)", "TYPE");
     args.Group("Output");
     args.Text("-o,--output", &request_.output_path, "ONNX file to write", "FILE");
+    args.Flag("--external-data", &request_.external_data,
+              "Keep weights in a second file, FILE.data, beside it; where one would be 2 GiB or more they "
+              "are anyway");
     args.Flag("--no-check", &no_check_, "Do not run the quantised model beside the one with floats");
     args.Text("--save", &save_path_, "Write what --json prints to this file, too", "FILE");
     DeclareMachineOptions(args, &request_.machine);

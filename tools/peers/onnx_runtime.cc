@@ -237,7 +237,7 @@ const std::string& OnnxRuntimeModel::version() const { return impl_->library.ver
 
 std::string OnnxFileOf(const ModelOptions& model, const std::string& path) {
   if (!model.quantization && FileExists(model.model)) return model.model;
-  WriteTextFile(path, model.quantization ? QuantizedFile(model).bytes : BuiltInAsOnnx(model));
+  WriteModel(path, model.quantization ? QuantizedFile(model) : BuiltInAsOnnx(model), {});
   return path;
 }
 

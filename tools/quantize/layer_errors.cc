@@ -67,7 +67,7 @@ class InjectedNetwork {
     import.outputs = layers;
     for (const std::string& output : SummarizeOnnx(file.bytes, file.source).outputs)
       if (std::ranges::find(layers, output) == layers.end()) import.outputs.push_back(output);
-    return OptimizeGraph(ImportOnnxBytes(file.bytes, file.source, import));
+    return OptimizeGraph(ImportOnnxBytes(file, file.source, import));
   }
 
   // The node that computes what the one of this name shows, perhaps in another shape.
@@ -96,7 +96,7 @@ class InjectedNetwork {
 QuantizedLayers QuantizedLayerErrors(const ModelOptions& model, int64_t samples, const DevicePtr& machine,
                                      const WorkSinks& sinks) {
   const ModelFile file = ReadModel(model);
-  QdqModel quantizable(file.bytes, file.source, model.quantization->options);
+  QdqModel quantizable(file, file.source, model.quantization->options);
   const QdqFile alone = quantizable.WriteAlone(QuantizersOf(*model.quantization, file.source, quantizable));
   QuantizedLayers quantized = {.layers = {}, .titles = quantizable.Titles()};
   std::vector<QuantizedLayerError>& errors = quantized.layers;
@@ -108,7 +108,8 @@ QuantizedLayers QuantizedLayerErrors(const ModelOptions& model, int64_t samples,
     own_outputs.push_back(layer.own_output);
   }
   if (samples == 0) return quantized;
-  TensorRunner layers(alone.bytes, file.source, own_outputs, file.import, machine, sinks.stop);
+  TensorRunner layers(OnnxFile::Parse(alone, file.source, file.import.limits), file.source, own_outputs,
+                      file.import, machine, sinks.stop);
   InjectedNetwork network(file, outputs, machine);
   std::vector<OutputSums> sums(errors.size());
   int64_t done = 0;

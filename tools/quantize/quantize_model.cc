@@ -38,21 +38,23 @@ class ModelQuantizer {
         machine_(std::move(machine)),
         inputs_(request.source),
         file_(ReadModel(WithOpenShapes(request.model, inputs_))),
-        model_(file_.bytes, file_.source, request.qdq) {
+        model_(file_, file_.source, request.qdq) {
     result_.network = file_.source;
     result_.calibrated_on = inputs_.description();
     result_.random = inputs_.random();
-    result_.bytes_before = file_.bytes.size();
+    result_.bytes_before = static_cast<size_t>(model_.bytes());
   }
 
   QuantizedModel Quantize() {
     const PinnedTeam team(machine_);
     Calibrate();
-    const QdqFile written = model_.Write(quantizers_, Metadata());
+    const DataPlacement placement = PlacementBeside(request_.output_path, request_.external_data);
+    const QdqFile written = model_.Write(quantizers_, Metadata(), placement);
     result_.bytes_after = written.bytes.size();
+    if (written.parts) result_.bytes_after += static_cast<size_t>(written.parts->Size(placement.location));
     result_.kept = model_.kept();
     TakeLayers(written);
-    WriteTextFile(request_.output_path, written.bytes);
+    WriteModel(request_.output_path, written, placement);
     if (request_.check && !UnlessInterrupted([&] { Check(); })) {
       throw Error(
           ErrorCode::kInterrupted,
@@ -80,8 +82,13 @@ class ModelQuantizer {
     return options;
   }
 
-  TensorRunner Runner(const std::string& bytes, const std::vector<std::string>& tensors) const {
-    return {bytes, file_.source, tensors, file_.import, machine_, sinks_.stop};
+  TensorRunner Runner(const ModelView& model, const std::vector<std::string>& tensors) const {
+    return {OnnxFile::Parse(model, file_.source, file_.import.limits),
+            file_.source,
+            tensors,
+            file_.import,
+            machine_,
+            sinks_.stop};
   }
 
   int PassesPerSample() const {
@@ -107,7 +114,7 @@ class ModelQuantizer {
   TensorRunner PrepareRunner() {
     while (true) {
       const std::vector<std::string> names = NamesOf(model_.tensors());
-      TensorRunner runner = Runner(file_.bytes, names);
+      TensorRunner runner = Runner(file_, names);
       std::set<std::string> late, other;
       for (size_t i = 0; i < names.size(); ++i) {
         if (!runner.Has(i)) {
@@ -206,8 +213,8 @@ class ModelQuantizer {
     exact.insert(exact.end(), outputs.begin(), outputs.end());
     in_network = exact;
     for (const QdqLayer& layer : alone.layers) exact.push_back(layer.own_output);
-    TensorRunner reference = Runner(alone.bytes, exact),
-                 quantized = Runner(model_.WriteSimulated(quantizers_).bytes, in_network);
+    TensorRunner reference = Runner(alone, exact),
+                 quantized = Runner(model_.WriteSimulated(quantizers_), in_network);
     const auto comparable = [&](size_t i) {
       return reference.Has(i) && quantized.Has(i) && reference.TypeOf(i) == DataType::kF32;
     };
@@ -277,8 +284,9 @@ QuantizedModel QuantizeModel(const QuantizeModelRequest& request, const WorkSink
                 fmt::format("--percentile must be more than 50 and at most 100, got {}", percentile));
   }
   std::vector<std::string> read = request.source.paths;
-  read.push_back(request.model.model);
+  for (std::string& file : FilesOf(request.model)) read.push_back(std::move(file));
   RequireReplaceable(request.output_path, OutputFormat::kOnnx, read);
+  if (request.external_data) RequireWritable(PartPath(request.output_path), read);
   const DevicePtr machine = OpenMachine(request.machine);
   RequireCpu(machine, "quantize");
   return ModelQuantizer(request, machine, sinks).Quantize();

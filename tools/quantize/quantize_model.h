@@ -22,7 +22,8 @@ struct QuantizeModelRequest {
   CalibrationSource source = {};
   CalibrationSettings calibration = {};
   QdqOptions qdq = {};
-  bool check = true;  // both models are run on the calibration inputs, and compared
+  bool external_data = false;  // weights go into a second file, also where one would do
+  bool check = true;           // both models are run on the calibration inputs, and compared
 };
 
 // How far values are from what they should be, summed over all samples.

@@ -12,9 +12,9 @@
 
 namespace tilesmith {
 
-TensorRunner::TensorRunner(std::string bytes, std::string source, const std::vector<std::string>& tensors,
+TensorRunner::TensorRunner(OnnxFile file, std::string source, const std::vector<std::string>& tensors,
                            ImportOptions import, DevicePtr machine, const StopFlag* stop)
-    : bytes_(std::move(bytes)),
+    : file_(std::move(file)),
       source_(std::move(source)),
       import_(std::move(import)),
       machine_(std::move(machine)),
@@ -26,7 +26,7 @@ TensorRunner::TensorRunner(std::string bytes, std::string source, const std::vec
 
 void TensorRunner::Prepare() {
   executor_.reset();
-  graph_ = OptimizeGraph(ImportOnnxBytes(bytes_, source_, import_));
+  graph_ = OptimizeGraph(file_.Import(import_));
   const std::vector<Graph::NodeId>& nodes = graph_.outputs();
   for (size_t i = 0; i < places_.size(); ++i) {
     places_[i] = i;

@@ -14,8 +14,9 @@ namespace tilesmith {
 // With default schedules, and prepared again where inputs have other sizes than those before.
 class TensorRunner {
  public:
-  // The tensors become outputs of the graph, so that no pass fuses them away. Throws as ImportOnnxBytes does.
-  TensorRunner(std::string bytes, std::string source, const std::vector<std::string>& tensors,
+  // The tensors become outputs of the graph, so that no pass fuses them away. Throws as OnnxFile::Import
+  // does.
+  TensorRunner(OnnxFile file, std::string source, const std::vector<std::string>& tensors,
                ImportOptions import, DevicePtr machine, const StopFlag* stop);
 
   const Graph& graph() const { return graph_; }
@@ -33,7 +34,8 @@ class TensorRunner {
   void Prepare();
   bool Fits(const std::vector<Tensor>& inputs) const;
 
-  const std::string bytes_, source_;
+  const OnnxFile file_;
+  const std::string source_;
   ImportOptions import_;
   const DevicePtr machine_;
   const StopFlag* const stop_;

@@ -16,7 +16,7 @@ namespace {
 
 // Those of the model quantised so.
 std::vector<QdqLayer> LayersOf(const ModelFile& file, const ModelQuantization& quantization) {
-  QdqModel model(file.bytes, file.source, quantization.options);
+  QdqModel model(file, file.source, quantization.options);
   return model.Write(QuantizersOf(quantization, file.source, model), {}).layers;
 }
 
@@ -77,7 +77,7 @@ class TypeExplainer {
     auto quantization = std::make_shared<ModelQuantization>(*quantized_.quantization);
     quantization->options.keep.clear();
     const ModelFile file = ReadModel(quantized_);
-    const QdqModel without(file.bytes, file.source, quantization->options);
+    const QdqModel without(file, file.source, quantization->options);
     const bool complete = std::ranges::all_of(without.tensors(), [&](const QdqTensor& tensor) {
       return quantization->tensors.contains(tensor.name);
     });

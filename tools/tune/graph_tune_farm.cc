@@ -64,7 +64,8 @@ class FarmGraphTuner {
                     .on_warning = sinks_.on_warning,
                     .stop = sinks_.stop});
     const std::string& model = arguments.model.model;
-    if (!IsBuiltInNetwork(model)) run.Put(kModel, ReadModelFile(model));
+    if (!IsBuiltInNetwork(model))
+      run.Put(kModel, InOneFile({ReadModelFile(model), FilesBeside(model).get()}, model));
     if (!arguments.log_path.empty()) {
       LoadRecords(arguments.log_path);  // which says what is wrong with it
       run.Put(kLog, ReadTextFile(arguments.log_path));

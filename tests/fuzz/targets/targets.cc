@@ -9,7 +9,7 @@ std::span<const FuzzTarget> Targets() {
       OnnxTarget(),    OnnxTensorTarget(), ModelOptionsTarget(), LogLineTarget(),        LogFileTarget(),
       AutotvmTarget(), DatabaseTarget(),   PlanTarget(),         CostsTarget(),          SpaceTarget(),
       SuiteTarget(),   WorkloadTarget(),   ConfigTarget(),       WorkerProtocolTarget(), NpyTarget(),
-      NpzTarget(),     QuantizeTarget(),   FarmTarget(),
+      NpzTarget(),     QuantizeTarget(),   FarmTarget(),         ModelPartsTarget(),
   };
   return targets;
 }

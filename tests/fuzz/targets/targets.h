@@ -17,6 +17,7 @@ FuzzTarget FarmTarget();
 FuzzTarget LogFileTarget();
 FuzzTarget LogLineTarget();
 FuzzTarget ModelOptionsTarget();
+FuzzTarget ModelPartsTarget();
 FuzzTarget NpyTarget();
 FuzzTarget NpzTarget();
 FuzzTarget OnnxTarget();

@@ -45,7 +45,7 @@ TEST(ModelQuantizationTest, WritesWhatTheQuantisedModelIs) {
   const std::vector<TensorQuantizer> quantizers = QuantizersOf(quantization, "net.onnx", quantizable);
   std::map<std::string, std::string> metadata;
   metadata["tilesmith.calibration"] = "by hand";
-  EXPECT_EQ(QuantizedBytes(model.Bytes(), "net.onnx", quantization),
+  EXPECT_EQ(QuantizedBytes(model.Bytes(), "net.onnx", quantization).bytes,
             quantizable.Write(quantizers, metadata).bytes);
 }
 
@@ -55,7 +55,7 @@ TEST(ModelQuantizationTest, MoreNodesMayStayFloat) {
   ModelQuantization quantization = Calibrated(model);
   quantization.options.keep = {"a_node"};
   const std::vector<std::string> types =
-      SummarizeOnnx(QuantizedBytes(model.Bytes(), "net.onnx", quantization), "net.onnx").op_types;
+      SummarizeOnnx(QuantizedBytes(model.Bytes(), "net.onnx", quantization).bytes, "net.onnx").op_types;
   // The second one's input and output; those and its weights.
   EXPECT_EQ(std::ranges::count(types, "QuantizeLinear"), 2);
   EXPECT_EQ(std::ranges::count(types, "DequantizeLinear"), 3);

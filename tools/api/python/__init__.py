@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     import numpy.typing
 
     Path = Union[str, "os.PathLike[str]"]
+    Bytes = Union[bytes, bytearray, memoryview]
+    AnyModel = Union[Path, Bytes]
+    Parts = Mapping[str, Bytes]
     Texts = Union[str, Iterable[str]]
     Paths = Union[Path, Iterable[Path]]
     Duration = Union[float, str]  # seconds, or a text such as "90s"
@@ -55,6 +58,14 @@ __all__ = [
 
 def _paths(paths: Paths) -> list[str]:
     return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+
+
+def _given(model: AnyModel, parts: Optional[Parts]) -> tuple[Any, dict[str, Bytes]]:
+    """A path, or bytes, and what other files hold that those keep data in, by location."""
+    in_memory = isinstance(model, (bytes, bytearray, memoryview))
+    if parts and not in_memory:
+        raise ValueError("parts are for a model in memory: a file's are read beside it")
+    return model if in_memory else os.fspath(model), dict(parts or {})
 
 
 def _texts(texts: Texts) -> list[str]:
@@ -151,7 +162,7 @@ class Model:
 
 
 def load(
-    model: Path,
+    model: AnyModel,
     plan: Path = "",
     threads: int = 0,
     batch: int = 0,
@@ -162,8 +173,11 @@ def load(
     wait: str = "sleep",
     target: str = "cpu",
     precision: str = "f32",
+    parts: Optional[Parts] = None,
 ) -> Model:
-    """`model` is an ONNX file or the name of a built-in network. Without a plan schedules are the defaults.
+    """`model` is an ONNX file, its bytes, or the name of a built-in network. Without a plan schedules are the defaults.
+
+    `parts`, of bytes that keep data in other files: what those hold, by the locations that the model gives.
 
     `threads` 0: one for each core. `batch` 0: the model's own, or 1. `input_shapes`: "x=1x3x640x640", ...
     A model with a tensor of more than `max_elements` (0: 2^31), or that needs more than `max_memory` MiB
@@ -173,18 +187,17 @@ def load(
     others, or at last "sleep" as well. `target`: "cpu", or a GPU, "cuda" or of several "cuda:N"; with
     `precision` "tf32" it may round what it multiplies.
     """
-    paths = os.fspath(model), os.fspath(plan)
     shapes = _texts(input_shapes)
     names = [text.rpartition("=")[0] for text in shapes]
     other_sizes = sizes > 1 or len(set(names)) < len(names)
     loaded = _Model.load(
-        *paths, threads, batch, shapes, max_elements, max_memory, sizes, wait, target, precision
+        *_given(model, parts), os.fspath(plan), threads, batch, shapes, max_elements, max_memory, sizes, wait, target, precision
     )
     return Model(loaded, other_sizes)
 
 
 def tune(
-    model: Path,
+    model: AnyModel,
     plan: Path,
     *,
     log: Optional[Path] = None,
@@ -200,6 +213,7 @@ def tune(
     calibrate: Paths = (),
     program: Optional[Path] = None,
     progress: Progress = None,
+    parts: Optional[Parts] = None,
 ) -> str:
     """Tunes the model's convolutions and chooses its layouts; writes `plan` and returns its path.
 
@@ -215,7 +229,7 @@ def tune(
     plan = os.fspath(plan)
     program = os.fspath(program or find_program())
     _tune(
-        os.fspath(model),
+        *_given(model, parts),
         plan,
         os.fspath(log) if log else "",
         seconds,
@@ -235,7 +249,7 @@ def tune(
 
 
 def optimize(
-    model: Path,
+    model: AnyModel,
     plan: Path,
     *,
     log: Optional[Path] = None,
@@ -249,6 +263,7 @@ def optimize(
     calibrate: Paths = (),
     program: Optional[Path] = None,
     progress: Progress = None,
+    parts: Optional[Parts] = None,
 ) -> str:
     """Tunes and chooses layouts at once, within `seconds` (or a text such as "3m"); returns `plan`'s path.
 
@@ -259,16 +274,15 @@ def optimize(
     program = os.fspath(program or find_program())
     log = os.fspath(log) if log else ""
     shapes = _texts(input_shapes)
-    model = os.fspath(model)
     _optimize(
-        model, plan, log, seconds, threads, batch, shapes, database, target, precision, _paths(calibrate), program,
+        *_given(model, parts), plan, log, seconds, threads, batch, shapes, database, target, precision, _paths(calibrate), program,
         progress,
     )
     return plan
 
 
 def graph_tune(
-    model: Path,
+    model: AnyModel,
     plan: Path,
     *,
     log: Optional[Path] = None,
@@ -281,6 +295,7 @@ def graph_tune(
     precision: str = "f32",
     calibrate: Paths = (),
     progress: Progress = None,
+    parts: Optional[Parts] = None,
 ) -> str:
     """The second half of tune: chooses schedules and layouts by a log, without one default schedules.
 
@@ -290,14 +305,14 @@ def graph_tune(
     log = os.fspath(log) if log else ""
     shapes = _texts(input_shapes)
     _graph_tune(
-        os.fspath(model), log, plan, seconds, rounds, threads, batch, shapes, target, precision,
+        *_given(model, parts), log, plan, seconds, rounds, threads, batch, shapes, target, precision,
         _paths(calibrate), progress,
     )
     return plan
 
 
 def quantize(
-    model: Path,
+    model: AnyModel,
     output: Path,
     calibrate: Paths = (),
     samples: int = 0,
@@ -314,6 +329,8 @@ def quantize(
     batch: int = 0,
     input_shapes: Texts = (),
     progress: Progress = None,
+    external_data: bool = False,
+    parts: Optional[Parts] = None,
 ) -> dict[str, Any]:
     """Writes the model with 8-bit integers (QDQ) to `output`; returns what `tilesmith quantize --json` prints.
 
@@ -321,7 +338,7 @@ def quantize(
     at most so many. `method`: "minmax", "percentile", "entropy", "mse". `activations`: "u8", "i8",
     "i8-symmetric". `reduce_range`: weights of 7 bits. `keep`: nodes that stay float; `keep_first`, `keep_last`:
     so do the first or last convolutions and products. `op_types`: only these are quantised. `check`: both models
-    are run and compared. `progress` is called with a text between runs; Ctrl-C raises KeyboardInterrupt there.
+    are run and compared. `external_data`: weights go into a second file beside it. `progress` is called with a text between runs; Ctrl-C raises KeyboardInterrupt there.
     """
     options = {
         "calibrate": _paths(calibrate),
@@ -334,12 +351,13 @@ def quantize(
         "keep_first": keep_first,
         "keep_last": keep_last,
         "op_types": _texts(op_types),
+        "external_data": external_data,
         "check": check,
         "threads": threads,
         "batch": batch,
         "input_shapes": _texts(input_shapes),
     }
-    return json.loads(_quantize(os.fspath(model), os.fspath(output), options, progress))
+    return json.loads(_quantize(*_given(model, parts), os.fspath(output), options, progress))
 
 
 def find_program() -> str:

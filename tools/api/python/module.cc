@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <stdexcept>
 
@@ -164,21 +165,58 @@ class PythonSession {
   std::mutex mutex_;
 };
 
-tilesmith::Model Load(const std::string& model, const std::string& plan, int threads, int64_t batch,
-                      const std::vector<std::string>& input_shapes, int64_t max_elements, int64_t max_memory,
-                      int sizes, const std::string& wait, const std::string& target,
+// A model as Python gives it: a path, or bytes with those of its parts by location. Holds the bytes' views.
+class GivenModel {
+ public:
+  GivenModel(const py::object& model, const py::dict& parts) {
+    if (py::isinstance<py::str>(model)) {
+      path_ = model.cast<std::string>();
+      return;
+    }
+    in_memory_ = true;
+    memory_.bytes = View(model);
+    for (const auto& [location, bytes] : parts)
+      memory_.parts[location.cast<std::string>()] = View(py::reinterpret_borrow<py::object>(bytes));
+  }
+
+  // Calls body with either. Needs no GIL.
+  template <typename Body>
+  auto With(const Body& body) const {
+    return in_memory_ ? body(memory_) : body(path_);
+  }
+
+ private:
+  std::span<const std::byte> View(const py::object& object) {
+    const py::buffer_info& info = views_.emplace_back(py::buffer(object).request());
+    py::ssize_t stride = info.itemsize;
+    for (size_t axis = info.shape.size(); axis-- > 0; stride *= info.shape[axis])
+      if (info.strides[axis] != stride) throw py::value_error("a model's bytes must be contiguous");
+    return {static_cast<const std::byte*>(info.ptr), static_cast<size_t>(info.size * info.itemsize)};
+  }
+
+  std::string path_;
+  bool in_memory_ = false;
+  std::list<py::buffer_info> views_;
+  tilesmith::ModelMemory memory_;
+};
+
+tilesmith::Model Load(const py::object& given, const py::dict& parts, const std::string& plan, int threads,
+                      int64_t batch, const std::vector<std::string>& input_shapes, int64_t max_elements,
+                      int64_t max_memory, int sizes, const std::string& wait, const std::string& target,
                       const std::string& precision) {
+  const GivenModel model(given, parts);
+  const tilesmith::LoadOptions options = {.plan = plan,
+                                          .threads = threads,
+                                          .batch = batch,
+                                          .input_shapes = input_shapes,
+                                          .sizes = sizes,
+                                          .max_elements = max_elements,
+                                          .max_memory = max_memory,
+                                          .wait = wait,
+                                          .target = target,
+                                          .precision = precision};
   const py::gil_scoped_release released;
-  return tilesmith::Model::Load(model, {.plan = plan,
-                                        .threads = threads,
-                                        .batch = batch,
-                                        .input_shapes = input_shapes,
-                                        .sizes = sizes,
-                                        .max_elements = max_elements,
-                                        .max_memory = max_memory,
-                                        .wait = wait,
-                                        .target = target,
-                                        .precision = precision});
+  return model.With([&](const auto& of) { return tilesmith::Model::Load(of, options); });
 }
 
 // What Python calls with a text, or None. Called without the GIL; also where Ctrl-C is noticed, which raises
@@ -197,7 +235,7 @@ double Seconds(const std::string& name, const py::object& duration) {
   return duration.cast<double>();
 }
 
-void Tune(const std::string& model, const std::string& plan, const std::string& log,
+void Tune(const py::object& given, const py::dict& parts, const std::string& plan, const std::string& log,
           const py::object& seconds, const py::object& graph_seconds, int rounds, int threads, int64_t batch,
           const std::vector<std::string>& input_shapes, bool database, const std::string& target,
           const std::string& precision, const std::vector<std::string>& calibrate, const std::string& program,
@@ -215,11 +253,12 @@ void Tune(const std::string& model, const std::string& plan, const std::string& 
                                             .calibrate = calibrate,
                                             .program = program,
                                             .on_progress = Progress(progress)};
+  const GivenModel model(given, parts);
   const py::gil_scoped_release released;
-  tilesmith::Tune(model, plan, settings);
+  model.With([&](const auto& of) { tilesmith::Tune(of, plan, settings); });
 }
 
-void Optimize(const std::string& model, const std::string& plan, const std::string& log,
+void Optimize(const py::object& given, const py::dict& parts, const std::string& plan, const std::string& log,
               const py::object& seconds, int threads, int64_t batch,
               const std::vector<std::string>& input_shapes, bool database, const std::string& target,
               const std::string& precision, const std::vector<std::string>& calibrate,
@@ -235,12 +274,13 @@ void Optimize(const std::string& model, const std::string& plan, const std::stri
                                                 .calibrate = calibrate,
                                                 .program = program,
                                                 .on_progress = Progress(progress)};
+  const GivenModel model(given, parts);
   const py::gil_scoped_release released;
-  tilesmith::Optimize(model, plan, settings);
+  model.With([&](const auto& of) { tilesmith::Optimize(of, plan, settings); });
 }
 
-void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
-               const py::object& seconds, int rounds, int threads, int64_t batch,
+void GraphTune(const py::object& given, const py::dict& parts, const std::string& log,
+               const std::string& plan, const py::object& seconds, int rounds, int threads, int64_t batch,
                const std::vector<std::string>& input_shapes, const std::string& target,
                const std::string& precision, const std::vector<std::string>& calibrate,
                const py::object& progress) {
@@ -253,12 +293,13 @@ void GraphTune(const std::string& model, const std::string& log, const std::stri
                                                  .precision = precision,
                                                  .calibrate = calibrate,
                                                  .on_progress = Progress(progress)};
+  const GivenModel model(given, parts);
   const py::gil_scoped_release released;
-  tilesmith::GraphTune(model, log, plan, settings);
+  model.With([&](const auto& of) { tilesmith::GraphTune(of, log, plan, settings); });
 }
 
-std::string Quantize(const std::string& model, const std::string& output, const py::dict& options,
-                     const py::object& progress) {
+std::string Quantize(const py::object& given, const py::dict& parts, const std::string& output,
+                     const py::dict& options, const py::object& progress) {
   tilesmith::QuantizeSettings settings;
   const auto take = [&](const char* name, auto& value) {
     value = options[name].cast<std::decay_t<decltype(value)>>();
@@ -273,13 +314,15 @@ std::string Quantize(const std::string& model, const std::string& output, const 
   take("keep_first", settings.keep_first);
   take("keep_last", settings.keep_last);
   take("op_types", settings.op_types);
+  take("external_data", settings.external_data);
   take("check", settings.check);
   take("threads", settings.threads);
   take("batch", settings.batch);
   take("input_shapes", settings.input_shapes);
   settings.on_progress = Progress(progress);
+  const GivenModel model(given, parts);
   const py::gil_scoped_release released;
-  return tilesmith::Quantize(model, output, settings);
+  return model.With([&](const auto& of) { return tilesmith::Quantize(of, output, settings); });
 }
 
 // Messages quote files, which may hold anything; Python's own conversion would fail on what is not UTF-8.
