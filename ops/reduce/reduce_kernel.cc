@@ -227,7 +227,7 @@ class ReduceKernel : public Kernel {
   int64_t reduced_ = 1;            // inputs of one output
   const int64_t outputs_;
   int64_t piece_;  // outputs of a task
-  float (*const run_)(ReduceStep, const float*, int64_t, float);
+  double (*const run_)(ReduceStep, const float*, int64_t, float);
   void (*const rows_)(ReduceStep, const ReduceRowsArgs&);
 };
 
