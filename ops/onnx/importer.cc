@@ -8,6 +8,7 @@
 #include <set>
 
 #include "layouts/base/error.h"
+#include "ops/base/onnx_type.h"
 #include "ops/onnx/input_shape.h"
 #include "ops/onnx/node_importer.h"
 #include "ops/onnx/node_spec.h"
@@ -17,7 +18,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int64_t kFirstOpset = 1;
-constexpr int64_t kLastOpset = 24;
+constexpr int64_t kLastOpset = 25;
 
 // Clearing would keep the memory.
 void FreeData(onnx::TensorProto& tensor) {
@@ -62,6 +63,7 @@ void AddConstants(onnx::GraphProto& proto, const ImportOptions& options, NodeImp
     try {
       importer.AddConstant(name, std::make_shared<const Tensor>(
                                      TensorFromProto(initializer, fmt::format("initializer \"{}\"", name))));
+      if (NarrowTypeOf(initializer.data_type()) != nullptr) importer.SetNarrow(name, initializer.data_type());
       FreeData(initializer);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBadModel) throw;

@@ -34,6 +34,8 @@ class NodeImporter {
 
   // A tensor known now. `initializer`: it adds to what may be computed at load time.
   void AddConstant(const std::string& name, std::shared_ptr<const Tensor> value, bool initializer = true);
+  // ONNX's number of the type that a constant had before it was unpacked.
+  void SetNarrow(const std::string& constant, int64_t type) { values_[constant].info.narrow = type; }
   void AddInput(const std::string& name, const Shape& shape, DataType type);
   // A tensor that cannot be had, for the reason given or one that was given before.
   void AddUnknown(const std::string& name, const std::string& problem = "");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "ops/base/onnx_type.h"
 #include "ops/onnx/tensor_proto.h"
 
 namespace tilesmith {
@@ -33,13 +34,18 @@ Attribute MakeAttribute(const AttributeProto& proto) {
       return std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
     case AttributeProto::FLOATS:
       return std::vector<float>(proto.floats().begin(), proto.floats().end());
-    case AttributeProto::TENSOR:
-      return TensorFromProto(proto.t(), fmt::format("the attribute {}", proto.name()));
     default:
       throw Error(ErrorCode::kBadModel,
                   fmt::format("the attribute {} has the unsupported type {}", proto.name(),
                               onnx::AttributeProto_AttributeType_Name(TypeOf(proto))));
   }
+}
+
+void SetTensorAttribute(const std::string& name, const onnx::TensorProto& proto, const std::string& what,
+                        ModelNode& node) {
+  node.attributes.insert_or_assign(name, TensorFromProto(proto, what));
+  if (NarrowTypeOf(proto.data_type()) != nullptr)
+    node.attributes.insert_or_assign(NarrowAttribute(name), int64_t{proto.data_type()});
 }
 
 struct AttributeSetter {
@@ -116,6 +122,8 @@ void AddNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& protos,
 
 }  // namespace
 
+std::string NarrowAttribute(const std::string& name) { return name + ".type"; }
+
 std::string QualifiedType(const std::string& domain, const std::string& op_type) {
   return domain.empty() || domain == "ai.onnx" ? op_type : domain + "." + op_type;
 }
@@ -129,6 +137,9 @@ ModelNode MakeModelNode(const onnx::NodeProto& proto) {
       node.references.insert_or_assign(attribute.name(), attribute.ref_attr_name());
     } else if (IsGraph(attribute)) {
       node.bodies.insert_or_assign(attribute.name(), std::make_shared<NodeList>(MakeNodeList(attribute.g())));
+    } else if (TypeOf(attribute) == AttributeProto::TENSOR) {
+      SetTensorAttribute(attribute.name(), attribute.t(), fmt::format("the attribute {}", attribute.name()),
+                         node);
     } else {
       node.attributes.insert_or_assign(attribute.name(), MakeAttribute(attribute));
     }
@@ -142,8 +153,7 @@ NodeList MakeNodeList(const onnx::GraphProto& proto) {
   for (const onnx::ValueInfoProto& output : proto.output()) list.outputs.push_back(output.name());
   for (const onnx::TensorProto& initializer : proto.initializer()) {
     ModelNode constant{.op_type = "Constant", .outputs = {initializer.name()}};
-    constant.attributes.emplace(
-        "value", TensorFromProto(initializer, fmt::format("initializer \"{}\"", initializer.name())));
+    SetTensorAttribute("value", initializer, fmt::format("initializer \"{}\"", initializer.name()), constant);
     list.nodes.push_back(std::move(constant));
   }
   AddNodes(proto.node(), 0, list);

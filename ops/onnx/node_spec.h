@@ -16,6 +16,9 @@ ModelNode MakeModelNode(const onnx::NodeProto& proto);
 // The same for all nodes of a body; its initializers become Constant nodes.
 NodeList MakeNodeList(const onnx::GraphProto& proto);
 NodeList MakeNodeList(const onnx::FunctionProto& proto);
+// The attribute with ONNX's number of the type that a tensor attribute had before it was unpacked
+// (NarrowType).
+std::string NarrowAttribute(const std::string& name);
 // "Conv", "com.microsoft.FusedConv".
 std::string QualifiedType(const std::string& domain, const std::string& op_type);
 

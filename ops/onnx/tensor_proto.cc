@@ -23,10 +23,12 @@ using onnx::TensorProto;
 
 Shape CheckedShape(const TensorProto& proto, const std::string& what) {
   const Shape shape(proto.dims().begin(), proto.dims().end());
-  // An element takes at least a byte. Checked before any memory is asked for.
+  // An element takes at least a byte, or has a narrow type. Checked before any memory is asked for.
   const bool empty = std::ranges::find(shape, 0) != shape.end();
-  const SizeLimits limits{.tensor_elements =
-                              empty ? kMaxTensorElements : static_cast<int64_t>(proto.ByteSizeLong())};
+  const NarrowType* const narrow = NarrowTypeOf(proto.data_type());
+  const int64_t per_byte = narrow == nullptr ? 1 : 8 / narrow->bits;
+  const SizeLimits limits{.tensor_elements = empty ? kMaxTensorElements
+                                                   : static_cast<int64_t>(proto.ByteSizeLong()) * per_byte};
   try {
     CheckShape(shape, limits);
   } catch (const Error& error) {
@@ -91,13 +93,22 @@ struct Filler {
   }
 };
 
-}  // namespace
-
-std::string ElementTypeName(int32_t type) {
-  return onnx::TensorProto_DataType_IsValid(type)
-             ? onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(type))
-             : fmt::format("element type {}", type);
+// Packed into bytes in raw_data, or a byte in each entry of the typed field.
+Tensor UnpackedTensor(const TensorProto& proto, const NarrowType& type, const Shape& shape,
+                      const std::string& what) {
+  Tensor tensor(shape, Layout::Nchw(type.unpacked));
+  std::vector<uint8_t> bytes(proto.raw_data().begin(), proto.raw_data().end());
+  if (bytes.empty()) bytes.assign(proto.int32_data().begin(), proto.int32_data().end());
+  const int64_t needed = PackedBytes(type, tensor.size());
+  if (std::ssize(bytes) != needed) {
+    Fail(what, fmt::format("it has {} bytes of {}, its shape {} needs {}", bytes.size(),
+                           OnnxTypeName(type.number), ShapeToString(shape), needed));
+  }
+  Unpack(type, bytes, tensor);
+  return tensor;
 }
+
+}  // namespace
 
 Tensor TensorFromProto(const TensorProto& proto, const std::string& what) {
   if (proto.data_location() == TensorProto::EXTERNAL) {
@@ -109,9 +120,11 @@ Tensor TensorFromProto(const TensorProto& proto, const std::string& what) {
          fmt::format("its data lies in another file (\"{}\"); only models in one file are supported", file));
   }
   const Shape shape = CheckedShape(proto, what);
+  if (const NarrowType* const narrow = NarrowTypeOf(proto.data_type()))
+    return UnpackedTensor(proto, *narrow, shape, what);
   const std::optional<DataType> type = TypeOfOnnx(proto.data_type());
   if (!type) {
-    Fail(what, fmt::format("values of type {} are not supported", ElementTypeName(proto.data_type())));
+    Fail(what, fmt::format("values of type {} are not supported", OnnxTypeName(proto.data_type())));
   }
   Tensor tensor(shape, Layout::Nchw(*type));
   const Filler filler{proto, what, tensor.size()};

@@ -9,8 +9,9 @@
 
 namespace tilesmith {
 
-// In the type that it has, but for doubles, which become floats. Throws Error(kBadModel) starting with `what`
-// when the data is external, of another type, or does not fill the shape.
+// In the type that it has, but for doubles, which become floats, and those of NarrowTypeOf, which are
+// unpacked. Throws Error(kBadModel) starting with `what` when the data is external, of another type, or does
+// not fill the shape.
 Tensor TensorFromProto(const onnx::TensorProto& proto, const std::string& what);
 
 void SetTensor(const std::string& name, const Tensor& tensor, onnx::TensorProto& proto);
@@ -21,8 +22,5 @@ void SetFloatInfo(const std::string& name, const Shape& shape, onnx::ValueInfoPr
 onnx::ModelProto NewModelProto(const std::string& graph_name, int64_t opset);
 // Throws Error(kUsage) naming the graph when it would be 2 GiB or more, where ONNX files end.
 std::string Serialize(const onnx::ModelProto& model);
-
-// "FLOAT16"; a number for values this ONNX release has no name for.
-std::string ElementTypeName(int32_t type);
 
 }  // namespace tilesmith
