@@ -22,12 +22,14 @@ void ForEachScaled(const Shape& shape, const Quantization& quantization, const B
     return;
   }
   const int64_t inner = DenseStrides(shape)[quantization.axis], size = shape[quantization.axis];
-  const bool in_blocks = quantization.block > 0;
-  const int64_t blocks = in_blocks ? CeilDiv(size, quantization.block) : 0;
+  const int64_t block = quantization.block, blocks = block > 0 ? CeilDiv(size, block) : 0;
+  if (block == 0) {
+    for (int64_t i = 0; i < count; ++i) body(i, i / inner % size);
+    return;
+  }
   for (int64_t i = 0; i < count; i += inner) {
-    const int64_t at = i / inner % size;
-    const int64_t first = (i / inner / size * blocks + (in_blocks ? at / quantization.block : 0)) * inner;
-    for (int64_t k = 0; k < inner; ++k) body(i + k, in_blocks ? first + k : at);
+    const int64_t first = (i / inner / size * blocks + i / inner % size / block) * inner;
+    for (int64_t k = 0; k < inner; ++k) body(i + k, first + k);
   }
 }
 

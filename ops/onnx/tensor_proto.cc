@@ -6,6 +6,8 @@
 #include <bit>
 #include <climits>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "layouts/base/error.h"
 #include "ops/base/onnx_type.h"
@@ -97,8 +99,10 @@ struct Filler {
 Tensor UnpackedTensor(const TensorProto& proto, const NarrowType& type, const Shape& shape,
                       const std::string& what) {
   Tensor tensor(shape, Layout::Nchw(type.unpacked));
-  std::vector<uint8_t> bytes(proto.raw_data().begin(), proto.raw_data().end());
-  if (bytes.empty()) bytes.assign(proto.int32_data().begin(), proto.int32_data().end());
+  const std::string& raw = proto.raw_data();
+  const std::vector<uint8_t> typed(proto.int32_data().begin(), proto.int32_data().end());
+  const std::span<const uint8_t> bytes =
+      raw.empty() ? typed : std::span(reinterpret_cast<const uint8_t*>(raw.data()), raw.size());
   const int64_t needed = PackedBytes(type, tensor.size());
   if (std::ssize(bytes) != needed) {
     Fail(what, fmt::format("it has {} bytes of {}, its shape {} needs {}", bytes.size(),
