@@ -157,7 +157,10 @@ HWY_INLINE float JoinRun(const In* in, int64_t pixels) {
 
 template <bool kMax, typename In, typename Out>
 HWY_INLINE void GlobalPlain(const In* in, Out* out, int64_t pixels) {
-  if constexpr (kMax) return StoreOne(JoinRun<true>(in, pixels), out);
+  if (kMax || pixels <= kFloatRun) {
+    const float total = JoinRun<kMax>(in, pixels);
+    return StoreOne(kMax ? total : total / static_cast<float>(pixels), out);
+  }
   double total = 0;
   for (int64_t i = 0; i < pixels; i += kFloatRun)
     total += static_cast<double>(JoinRun<false>(in + i, pixels - i < kFloatRun ? pixels - i : kFloatRun));
