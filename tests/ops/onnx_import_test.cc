@@ -12,7 +12,6 @@
 #include <limits>
 
 #include "layouts/base/error.h"
-#include "ops/base/elements.h"
 #include "ops/base/onnx_type.h"
 #include "ops/graph/reference_run.h"
 #include "tests/support/ops/onnx_model.h"
@@ -131,91 +130,6 @@ TEST(OnnxWeights, EveryTypeBothWays) {
   check(TensorProto::UINT32, uint32_t{4000000000}, in_uint64(4000000000));
   check(TensorProto::UINT64, uint64_t{1} << 63, in_uint64(uint64_t{1} << 63));
   check(TensorProto::BOOL, true, in_int32(1));
-}
-
-// Packed from the lowest bits on, in raw_data and in the typed field, an odd number of them included.
-TEST(OnnxWeights, NarrowIntegersAreUnpacked) {
-  const auto check = [](int32_t number, DataType type, const std::vector<uint8_t>& packed,
-                        const std::vector<int64_t>& want) {
-    TensorProto raw, typed;
-    for (TensorProto* proto : {&raw, &typed}) proto->add_dims(std::ssize(want)), proto->set_data_type(number);
-    raw.set_raw_data(packed.data(), packed.size());
-    for (const uint8_t byte : packed) typed.add_int32_data(byte);
-    for (const TensorProto& proto : {raw, typed}) {
-      const Tensor tensor = ParseOnnxTensor(proto.SerializeAsString(), "t.pb");
-      EXPECT_EQ(tensor.type(), type) << number;
-      EXPECT_EQ(ElementsAs<int64_t>(tensor), want) << number;
-    }
-    raw.mutable_raw_data()->push_back('\0');
-    EXPECT_THAT(Refusal(ErrorCode::kBadModel, [&] { ParseOnnxTensor(raw.SerializeAsString(), "t.pb"); }),
-                HasSubstr("needs " + std::to_string(packed.size())));
-  };
-  check(22, DataType::kI8, {0x8f, 0x70, 0x02}, {-1, -8, 0, 7, 2});   // INT4
-  check(21, DataType::kU8, {0x8f, 0x70, 0x02}, {15, 8, 0, 7, 2});    // UINT4
-  check(26, DataType::kI8, {0b11100100, 0b10}, {0, 1, -2, -1, -2});  // INT2
-  check(25, DataType::kU8, {0b11100100, 0b10}, {0, 1, 2, 3, 2});     // UINT2
-}
-
-TEST(OnnxWeights, NarrowNumbersWithExponents) {
-  const auto values = [](int32_t number, const std::vector<uint8_t>& codes, int64_t count) {
-    TensorProto proto;
-    proto.add_dims(count), proto.set_data_type(number);
-    proto.set_raw_data(codes.data(), codes.size());
-    const Tensor tensor = ParseOnnxTensor(proto.SerializeAsString(), "t.pb");
-    return std::vector<float>(tensor.floats(), tensor.floats() + count);
-  };
-  using testing::IsNan;
-  EXPECT_THAT(values(17, {0x01, 0x08, 0x38, 0xb9, 0x7e, 0x7f, 0x80}, 7),  // FLOAT8E4M3FN
-              ElementsAre(0x1p-9f, 0x1p-6f, 1, -1.125f, 448, IsNan(), 0));
-  EXPECT_THAT(values(18, {0x01, 0x08, 0x40, 0x7f, 0xff, 0x80}, 6),  // FLOAT8E4M3FNUZ
-              ElementsAre(0x1p-10f, 0x1p-7f, 1, 240, -240, IsNan()));
-  EXPECT_THAT(values(19, {0x01, 0x3c, 0x7b, 0x7c, 0xfc, 0x7d, 0xfe}, 7),  // FLOAT8E5M2
-              ElementsAre(0x1p-16f, 1, 57344, INFINITY, -INFINITY, IsNan(), IsNan()));
-  EXPECT_THAT(values(20, {0x01, 0x40, 0x7f, 0x80}, 4),  // FLOAT8E5M2FNUZ
-              ElementsAre(0x1p-17f, 1, 57344, IsNan()));
-  EXPECT_THAT(values(23, {0x10, 0x32, 0x54, 0x76, 0xf9, 0x0a}, 11),  // FLOAT4E2M1
-              ElementsAre(0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.5f, -6, -1));
-  EXPECT_THAT(values(24, {0x00, 0x7f, 0x80, 0xff}, 4),  // FLOAT8E8M0
-              ElementsAre(0x1p-127f, 1, 2, IsNan()));
-}
-
-// A zero point of four bits says where its node saturates, also behind what does not change it.
-TEST(OnnxImport, NarrowZeroPoints) {
-  for (const bool as_node : {false, true}) {
-    Model model(25);
-    model.Input("x", {4});
-    model.Floats("s", {}, {1});
-    if (as_node) {
-      onnx::AttributeProto* value = model.Node("Constant", {}, {"zero"}).add_attribute();
-      value->set_name("value"), value->set_type(onnx::AttributeProto::TENSOR);
-      value->mutable_t()->add_dims(1), value->mutable_t()->set_data_type(22);
-      value->mutable_t()->set_raw_data("\x01");
-    } else {
-      model.Weight("zero", {1}, 22).set_raw_data("\x01");
-    }
-    model.Ints("none", {0});
-    model.graph().mutable_initializer()->rbegin()->clear_dims();
-    model.graph().mutable_initializer()->rbegin()->add_dims(0);
-    model.graph().mutable_initializer()->rbegin()->clear_int64_data();
-    model.Node("Reshape", {"zero", "none"}, {"z"});
-    model.Node("QuantizeLinear", {"x", "s", "z"}, {"q"});
-    model.Node("DequantizeLinear", {"q", "s", "z"}, {"y"});
-    model.Output("y");
-    EXPECT_THAT(RunOn(model.Import(), {-20, 3, 6.4f, 20}), ElementsAre(-9, 3, 6, 6));
-  }
-}
-
-TEST(OnnxImport, NarrowTypesAreNamed) {
-  Model model;
-  model.Input("x", {2, 3}, 22);
-  model.Node("Transpose", {"x"}, {"y"}, "node");
-  model.Output("y");
-  EXPECT_THAT(RefusedModel(model), HasSubstr("its elements are INT4"));
-  Model cast;
-  cast.Input("x", {2});
-  SetInt(cast.Node("Cast", {"x"}, {"y"}, "node"), "to", 26);
-  cast.Output("y");
-  EXPECT_THAT(RefusedModel(cast), HasSubstr("to is INT2"));
 }
 
 TEST(OnnxImport, InputsOfEveryType) {

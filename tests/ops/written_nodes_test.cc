@@ -183,41 +183,6 @@ TEST(WrittenNodes, MicrosoftsFusedOperators) {
   EXPECT_THAT(ImportError(model), HasSubstr("com.microsoft.Mystery"));
 }
 
-// Rows of 5 numbers in blocks of 4, the second of which is cut: y = x * w of what is packed.
-TEST(WrittenNodes, MicrosoftsProductsOfPackedWeights) {
-  enum class Zeros { kNone, kPacked, kFloats };
-  const auto product = [](int64_t bits, const std::vector<uint8_t>& packed, Zeros zeros) {
-    TestNode node("com.microsoft.MatMulNBits");
-    node.Attr("K", int64_t{5}).Attr("N", int64_t{2}).Attr("bits", bits).Attr("block_size", int64_t{4});
-    node.Input(Floats({1, 5}, {1, 10, 100, 1000, 10000}));
-    Tensor bytes({2, 2, 4 * bits / 8}, Layout::Nchw(DataType::kU8));
-    std::ranges::copy(packed, bytes.data<uint8_t>());
-    node.Const(std::move(bytes)).Const(Floats({4}, {1, 2, 3, 4}));
-    if (zeros == Zeros::kPacked) {
-      Tensor points({2, 1}, Layout::Nchw(DataType::kU8));
-      points.data<uint8_t>()[0] = 0x21, points.data<uint8_t>()[1] = 0x43;
-      node.Const(std::move(points));
-    } else if (zeros == Zeros::kFloats) {
-      node.Const(Floats({4}, {1, 2, 3, 4}));
-    } else {
-      node.Absent();
-    }
-    node.Absent().Const(Floats({2}, {0.5f, -0.5f}));
-    return node;
-  };
-  // Row 0 is 1 2 3 4 | 5, row 1 is 6 7 8 9 | 10.
-  const std::vector<uint8_t> four = {0x21, 0x43, 0x05, 0, 0x76, 0x98, 0x0a, 0};
-  const std::vector<float> scaled = {3210 + 10000 * 2 * 3 + 0.5f, 3 * 6543 + 10000 * 4 * 6 - 0.5f};
-  EXPECT_EQ(F(product(4, four, Zeros::kPacked).Evaluate()), scaled);
-  EXPECT_EQ(F(product(4, four, Zeros::kFloats).Evaluate()), scaled);
-  EXPECT_EQ(F(product(4, four, Zeros::kNone).Evaluate()),
-            (std::vector<float>{-4567 - 10000 * 2 * 3 + 0.5f, 3 * (1000 - 10 - 2) + 10000 * 4 * 2 - 0.5f}));
-  // Row 0 is 0 1 2 3 | 1, row 1 is 3 2 1 0 | 2, all less 2.
-  EXPECT_EQ(F(product(2, {0b11100100, 0b01, 0b00011011, 0b10}, Zeros::kNone).Evaluate()),
-            (std::vector<float>{-2 - 10 + 1000 - 20000 + 0.5f, 3 * (1 - 100 - 2000) - 0.5f}));
-  EXPECT_THAT(product(3, {}, Zeros::kNone).Refusal(), HasSubstr("of 3 bits"));
-}
-
 // count times: state = state * 2, and the state is stacked.
 OnnxModel LoopModel() {
   OnnxModel model;
