@@ -49,6 +49,7 @@ struct NodeInput {
   DataType type = DataType::kF32;
   std::shared_ptr<const Tensor> constant;                   // null for activations
   std::shared_ptr<const QuantizedTensor> stored = nullptr;  // what the constant was dequantised from
+  int64_t narrow = 0;  // of a constant that was unpacked (NarrowType), ONNX's number of what it was
 };
 
 struct NodeSpec {

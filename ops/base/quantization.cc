@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
@@ -21,7 +22,15 @@ void ForEachScaled(const Shape& shape, const Quantization& quantization, const B
     return;
   }
   const int64_t inner = DenseStrides(shape)[quantization.axis], size = shape[quantization.axis];
-  for (int64_t i = 0; i < count; ++i) body(i, i / inner % size);
+  const int64_t block = quantization.block, blocks = block > 0 ? CeilDiv(size, block) : 0;
+  if (block == 0) {
+    for (int64_t i = 0; i < count; ++i) body(i, i / inner % size);
+    return;
+  }
+  for (int64_t i = 0; i < count; i += inner) {
+    const int64_t first = (i / inner / size * blocks + i / inner % size / block) * inner;
+    for (int64_t k = 0; k < inner; ++k) body(i + k, first + k);
+  }
 }
 
 }  // namespace
@@ -48,15 +57,15 @@ int32_t QuantizedValue(float real, float scale, int32_t zero_point, StoredRange 
   return static_cast<int32_t>(std::nearbyint(std::min(quotient, high))) + zero_point;
 }
 
-Quantization QuantizationOf(const Tensor& scales, const Tensor* zero_points, DataType type, int64_t axis) {
+Quantization QuantizationOf(const Tensor& scales, const Tensor* zero_points, DataType type, int64_t axis,
+                            int64_t block) {
   const auto refuse = [](const std::string& reason) { throw Error(ErrorCode::kBadModel, reason); };
   if (!IsFloating(scales.type())) refuse("its scales are no floats");
-  if (scales.shape().size() > 1) {
-    refuse(fmt::format("blocked quantization is not supported: its scales have the shape {}",
-                       ShapeToString(scales.shape())));
+  if (scales.shape().size() > 1 && scales.size() != 1 && block == 0) {
+    refuse(fmt::format("its scales have the shape {}, and no block_size", ShapeToString(scales.shape())));
   }
   Quantization result{type, axis, ElementsAs<float>(scales),
-                      std::vector<int32_t>(static_cast<size_t>(scales.size()), 0)};
+                      std::vector<int32_t>(static_cast<size_t>(scales.size()), 0), block};
   if (zero_points == nullptr) return result;
   if (zero_points->type() != type) {
     refuse(fmt::format("its zero point is of type {}, what is stored of type {}",
@@ -72,18 +81,30 @@ Quantization QuantizationOf(const Tensor& scales, const Tensor* zero_points, Dat
   return result;
 }
 
+Shape BlockedShape(Shape shape, int64_t axis, int64_t block) {
+  shape[axis] = CeilDiv(shape[axis], block);
+  return shape;
+}
+
 void CheckFits(const Quantization& quantization, const Shape& shape) {
   if (quantization.per_tensor()) return;
   const auto rank = std::ssize(shape);
   const auto scales = std::ssize(quantization.scales);
-  if (quantization.axis >= 0 && quantization.axis < rank && shape[quantization.axis] == scales) return;
-  throw Error(ErrorCode::kBadModel, fmt::format("{} scales along axis {} do not fit the shape {}", scales,
-                                                quantization.axis, ShapeToString(shape)));
+  const auto [axis, block] = std::pair(quantization.axis, quantization.block);
+  if (axis >= 0 && axis < rank &&
+      scales == (block > 0 ? ElementCount(BlockedShape(shape, axis, block)) : shape[axis])) {
+    return;
+  }
+  throw Error(ErrorCode::kBadModel,
+              fmt::format("{} scales along axis {}{} do not fit the shape {}", scales, axis,
+                          block > 0 ? fmt::format(" in blocks of {}", block) : "", ShapeToString(shape)));
 }
 
 std::string Describe(const Quantization& quantization) {
-  return fmt::format(" {}{}", DataTypeName(quantization.type),
-                     quantization.per_tensor() ? "" : fmt::format(" along {}", quantization.axis));
+  std::string text = fmt::format(" {}", DataTypeName(quantization.type));
+  if (quantization.per_tensor()) return text;
+  text += fmt::format(" along {}", quantization.axis);
+  return quantization.block == 0 ? text : text + fmt::format(" in blocks of {}", quantization.block);
 }
 
 Tensor Quantized(const Tensor& reals, const Quantization& quantization) {

@@ -9,12 +9,15 @@
 
 namespace tilesmith {
 
-// One scale and zero point for a whole tensor, or one for each index along an axis.
+// One scale and zero point for a whole tensor, or one for each index along an axis, or, in blocks, for so
+// many neighbours along it, of which the last may be fewer: scales then have the tensor's shape, but for the
+// axis.
 struct Quantization {
   DataType type = DataType::kU8;  // of what is stored: u8, i8, u16, i16, or (to be read only) i32
   int64_t axis = 0;               // >= 0; without meaning where there is one scale
   std::vector<float> scales = {};
   std::vector<int32_t> zero_points = {};  // as many as scales; within the type's range
+  int64_t block = 0;                      // neighbours; 0: not in blocks
   bool operator==(const Quantization&) const = default;
 
   bool per_tensor() const { return scales.size() == 1; }
@@ -40,12 +43,18 @@ int32_t QuantizedValue(float real, float scale, int32_t zero_point, StoredRange 
 
 // From the tensors of a model: the scales, and the zero points or null, which stand for zeros. Throws
 // Error(kBadModel) when they do not fit each other, or the type.
-Quantization QuantizationOf(const Tensor& scales, const Tensor* zero_points, DataType type, int64_t axis);
+Quantization QuantizationOf(const Tensor& scales, const Tensor* zero_points, DataType type, int64_t axis,
+                            int64_t block = 0);
 
-// Throws Error(kBadModel) unless there is one scale, or one for each index along the axis of `shape`.
+// What the scales' shape is where blocks of a tensor have one each. Preconditions: block > 0, 0 <= axis <
+// rank.
+Shape BlockedShape(Shape shape, int64_t axis, int64_t block);
+
+// Throws Error(kBadModel) unless there is one scale, or one for each index or block along the axis of
+// `shape`.
 void CheckFits(const Quantization& quantization, const Shape& shape);
 
-// " u8", " i8 along 1": what distinguishes signatures.
+// " u8", " i8 along 1", " i8 along 1 in blocks of 32": what distinguishes signatures.
 std::string Describe(const Quantization& quantization);
 
 // Every element of a plain tensor, quantised or read back. Precondition: CheckFits.

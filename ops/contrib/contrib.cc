@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "layouts/base/sizes.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 
@@ -289,6 +290,76 @@ BuiltOp BuildMultiHeadAttention(const NodeSpec& spec) {
   return Attend(spec, writer, qkv, heads, mask);
 }
 
+// Numbers of `bits` bits, packed into bytes from the lowest bits on, in rows that begin with a byte.
+struct PackedRows {
+  const uint8_t* bytes;
+  int64_t row_bytes, bits;
+
+  int At(int64_t row, int64_t column) const {
+    const int64_t bit = column * bits;
+    return bytes[row * row_bytes + bit / 8] >> (bit % 8) & ((1 << bits) - 1);
+  }
+};
+
+// The bytes of a constant input; refuses unless there are `count`.
+const uint8_t* ConstantBytes(const NodeSpec& spec, size_t index, int64_t count) {
+  NeedKnown(spec, index, "packed weights");
+  const Tensor& packed = spec.Constant(index);
+  if (packed.type() != DataType::kU8 || packed.size() != count) {
+    Refuse(spec, fmt::format("input {} has {} numbers of type {}, {} of type u8 are needed", index,
+                             packed.size(), DataTypeName(packed.type()), count));
+  }
+  return packed.data<uint8_t>();
+}
+
+// Inputs: x, weights of N rows in blocks of K, a scale of each block, zero points, packed as weights are or
+// as floats, an order of the columns, bias. The weights become floats.
+BuiltOp BuildMatMulNBits(const NodeSpec& spec) {
+  NeedInputs(spec, 3, 6);
+  if (spec.HasInput(4)) Refuse(spec, "an order of the columns (g_idx) is not supported");
+  const int64_t k = spec.Int("K", 0), n = spec.Int("N", 0), bits = spec.Int("bits", 4),
+                block = spec.Int("block_size", 0);
+  if (k < 1 || n < 1 || block < 1 || block > kMaxTensorElements || (bits != 2 && bits != 4 && bits != 8) ||
+      block * bits % 8 != 0) {
+    Refuse(spec, fmt::format("weights {}x{} of {} bits in blocks of {}", n, k, bits, block));
+  }
+  NeedFoldable(spec, {k, n});
+  const int64_t blocks = CeilDiv(k, block), row_bytes = (Checked(blocks) * (block * bits / 8)).value();
+  const PackedRows codes{ConstantBytes(spec, 1, (Checked(n) * row_bytes).value()), row_bytes, bits};
+  NeedKnown(spec, 2, "scales");
+  const std::vector<float> scales = ConstantFloats(spec, 2);
+  PackedRows packed_zeros{nullptr, CeilDiv(blocks * bits, int64_t{8}), bits};
+  std::vector<float> zeros;
+  if (spec.HasInput(3) && spec.inputs[3].type == DataType::kU8) {
+    packed_zeros.bytes = ConstantBytes(spec, 3, n * packed_zeros.row_bytes);
+  } else if (spec.HasInput(3)) {
+    NeedKnown(spec, 3, "zero points");
+    zeros = ConstantFloats(spec, 3);
+  }
+  if (std::ssize(scales) != n * blocks || (!zeros.empty() && zeros.size() != scales.size())) {
+    Refuse(spec, fmt::format("{} scales and {} zero points for {}x{} blocks", scales.size(), zeros.size(), n,
+                             blocks));
+  }
+  Tensor weights({k, n});
+  for (int64_t row = 0; row < n; ++row) {
+    for (int64_t column = 0; column < k; ++column) {
+      const int64_t in_row = column / block, at = row * blocks + in_row;
+      const float zero = packed_zeros.bytes != nullptr ? static_cast<float>(packed_zeros.At(row, in_row))
+                         : !zeros.empty()              ? zeros[at]
+                                                       : static_cast<float>(1 << (bits - 1));
+      weights.floats()[column * n + row] = (static_cast<float>(codes.At(row, column)) - zero) * scales[at];
+    }
+  }
+  NodeWriter writer(spec);
+  const bool floats = spec.inputs[0].type == DataType::kF32;
+  std::string x = floats ? writer.In(0) : writer.Add("CastLike", {writer.In(0), writer.Float(0)});
+  x = writer.Add("MatMul", {x, writer.Constant(std::move(weights))});
+  if (!floats) x = writer.Add("CastLike", {x, writer.In(0)});
+  if (spec.HasInput(5)) x = writer.Add("Add", {x, writer.In(5)});
+  writer.Add("Identity", {x}, {}, writer.Out(0));
+  return writer.Take();
+}
+
 }  // namespace
 
 std::vector<OpImporter> ContribImporters() {
@@ -301,6 +372,7 @@ std::vector<OpImporter> ContribImporters() {
           {"com.microsoft.FastGelu", [](const NodeSpec& spec) { return BuildGelu(spec, "tanh"); }},
           {"com.microsoft.QuickGelu", BuildQuickGelu},
           {"com.microsoft.SkipLayerNormalization", BuildSkipLayerNorm},
+          {"com.microsoft.MatMulNBits", BuildMatMulNBits},
           {"com.microsoft.Attention", BuildAttention},
           {"com.microsoft.MultiHeadAttention", BuildMultiHeadAttention}};
 }

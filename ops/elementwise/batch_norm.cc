@@ -45,37 +45,41 @@ BuiltOp BuildTraining(const NodeSpec& spec) {
   return writer.Take();
 }
 
-// (x - mean) / sqrt(variance + epsilon) * scale + bias, of parameters that are not known yet.
-BuiltOp BuildByNodes(const NodeSpec& spec) {
-  const Shape& shape = spec.inputs[0].shape;
+// (x - mean) / sqrt(variance + epsilon) * scale + bias, where the parameters, which broadcast to x as `shape`
+// says, are not known yet, or differ from element to element.
+BuiltOp BuildByNodes(const NodeSpec& spec, const Shape& shape) {
   NodeWriter writer(spec);
-  std::vector<int64_t> per_channel(shape.size(), 1);
-  per_channel[1] = shape[1];
-  const auto channels = [&](size_t index) { return writer.Reshape(writer.In(index), per_channel); };
+  const auto parameter = [&](size_t index) { return writer.Reshape(writer.In(index), shape); };
   const std::string spread =
-      writer.Add("Sqrt", {writer.Add("Add", {channels(4), writer.Float(spec.Float("epsilon", 1e-5f))})});
-  const std::string factor = writer.Add("Div", {channels(1), spread});
-  const std::string centered = writer.Add("Sub", {writer.In(0), channels(3)});
-  writer.Add("Add", {writer.Add("Mul", {centered, factor}), channels(2)}, {}, writer.Out(0));
+      writer.Add("Sqrt", {writer.Add("Add", {parameter(4), writer.Float(spec.Float("epsilon", 1e-5f))})});
+  const std::string factor = writer.Add("Div", {parameter(1), spread});
+  const std::string centered = writer.Add("Sub", {writer.In(0), parameter(3)});
+  writer.Add("Add", {writer.Add("Mul", {centered, factor}), parameter(2)}, {}, writer.Out(0));
   return writer.Take();
 }
+
+// Until opset 8 there may be a mean for each element of an image instead of one for each channel.
+bool IsByElement(const NodeSpec& spec) { return spec.opset < 9 && spec.Int("spatial", 1) == 0; }
 
 BuiltOp BuildBatchNorm(const NodeSpec& spec) {
   NeedInputs(spec, 5, 5);
   if (spec.Int("training_mode", 0) != 0) return BuildTraining(spec);
-  if (spec.Int("spatial", 1) != 1) Refuse(spec, "spatial is 0, only per-channel statistics are supported");
   const Shape& shape = spec.inputs[0].shape;
   if (shape.size() < 2) Refuse(spec, fmt::format("its input {} has no channel axis", ShapeToString(shape)));
+  Shape along(shape.begin() + 1, shape.end());
+  if (!IsByElement(spec)) std::fill(along.begin() + 1, along.end(), 1);
+  const int64_t values = ElementCount(along);
   const size_t channels = shape[1];
   bool known = true;
   for (size_t i = 1; i <= 4; ++i) {
     const int64_t count = ElementCount(spec.inputs[i].shape);
-    if (count != shape[1]) {
-      Refuse(spec, fmt::format("input {} has {} values for {} channels", i, count, channels));
+    if (count != values) {
+      Refuse(spec, fmt::format("input {} has {} values for {} {}", i, count, values,
+                               values == shape[1] ? "channels" : "elements of an image"));
     }
     known = known && spec.inputs[i].constant;
   }
-  if (!known) return BuildByNodes(spec);
+  if (!known || values != shape[1]) return BuildByNodes(spec, along);
   std::vector<float> parameters[4];  // scale, bias, mean, variance
   for (size_t i = 0; i < 4; ++i) parameters[i] = ConstantFloats(spec, i + 1);
   const double epsilon = spec.Float("epsilon", 1e-5f);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "ops/base/broadcast.h"
 #include "ops/base/import_util.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/elementwise_kernel.h"
@@ -18,10 +19,12 @@ BuiltOp BuildPRelu(const NodeSpec& spec) {
   std::vector<float> slopes = ConstantFloats(spec, 1);
   const Shape& slope_shape = spec.inputs[1].constant->shape();
   const int64_t channels = shape[1], count = static_cast<int64_t>(slopes.size());
-  // Aligned to the right as numpy does, or, as converters write it, just one value per channel.
   const int64_t axis = static_cast<int64_t>(shape.size()) - static_cast<int64_t>(slope_shape.size());
+  // Aligned to the right as numpy does. A list is one value per channel in opset 6, and where converters
+  // still write it so, which is where it does not fit the last axis.
   const bool on_channels = axis <= 1 && count == channels && slope_shape[1 - axis] == channels;
-  const bool plain_list = slope_shape.size() == 1 && count == channels && shape.size() != 2;
+  const bool plain_list = slope_shape.size() == 1 && count == channels &&
+                          (spec.opset < 7 || BroadcastShapes(slope_shape, shape) != shape);
   if (count == 1) {
     slopes.assign(channels, slopes[0]);
   } else if (!on_channels && !plain_list) {

@@ -119,6 +119,9 @@ BuiltOp BuildRange(const NodeSpec& spec) {
 BuiltOp BuildCastLike(const NodeSpec& spec) {
   NeedInputs(spec, 2, 2);
   const DataType to = spec.inputs[1].type;
+  if (spec.inputs[1].narrow != 0) {
+    Refuse(spec, fmt::format("numbers do not become {}", OnnxTypeName(spec.inputs[1].narrow)));
+  }
   if (to == spec.inputs[0].type) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
   return BuiltWithInputs(std::make_shared<CastOp>(to), 1);
 }
@@ -127,7 +130,7 @@ BuiltOp BuildCast(const NodeSpec& spec) {
   NeedInputs(spec, 1, 1);
   const int64_t number = spec.Int("to", 0);
   const std::optional<DataType> to = TypeOfOnnx(number);
-  if (!to) Refuse(spec, fmt::format("to is {}, an element type that is not supported", number));
+  if (!to) Refuse(spec, fmt::format("to is {}, an element type that is not supported", OnnxTypeName(number)));
   if (*to == spec.inputs[0].type) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
   return BuiltWithInputs(std::make_shared<CastOp>(*to), 1);
 }

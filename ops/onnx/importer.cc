@@ -8,6 +8,7 @@
 #include <set>
 
 #include "layouts/base/error.h"
+#include "ops/base/onnx_type.h"
 #include "ops/onnx/input_shape.h"
 #include "ops/onnx/node_importer.h"
 #include "ops/onnx/node_spec.h"
@@ -17,7 +18,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int64_t kFirstOpset = 1;
-constexpr int64_t kLastOpset = 24;
+constexpr int64_t kLastOpset = 25;
 
 // Clearing would keep the memory.
 void FreeData(onnx::TensorProto& tensor) {
@@ -83,8 +84,11 @@ void TakeConstants(onnx::GraphProto& proto, TensorReader& reader, Content& conte
   for (onnx::TensorProto& initializer : *proto.mutable_initializer()) {
     const std::string& name = initializer.name();
     try {
-      content.constants.push_back({name, std::make_shared<const Tensor>(reader.Read(
-                                             initializer, fmt::format("initializer \"{}\"", name)))});
+      const NarrowType* const narrow = NarrowTypeOf(initializer.data_type());
+      content.constants.push_back(
+          {name,
+           std::make_shared<const Tensor>(reader.Read(initializer, fmt::format("initializer \"{}\"", name))),
+           narrow == nullptr ? 0 : narrow->number});
       FreeData(initializer);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBadModel) throw;

@@ -4,7 +4,6 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/onnx_type.h"
-#include "ops/onnx/tensor_proto.h"
 
 namespace tilesmith {
 namespace {
@@ -78,7 +77,7 @@ DataType InputType(const onnx::ValueInfoProto& input) {
   const int32_t number = input.type().tensor_type().elem_type();
   const std::optional<DataType> type = TypeOfOnnx(number);
   if (!type) {
-    Fail(input, fmt::format("its elements are {}, which is not supported", ElementTypeName(number)));
+    Fail(input, fmt::format("its elements are {}, which is not supported", OnnxTypeName(number)));
   }
   return *type;
 }

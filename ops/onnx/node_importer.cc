@@ -186,6 +186,7 @@ NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& bui
   Value value;
   if (const auto* constant = dynamic_cast<const ConstantOp*>(built.op.get())) {
     value.info.constant = constant->value();
+    value.info.narrow = spec.Int(NarrowAttribute("value"), 0);
     if (spec.op_type == "Constant" && !written) {
       operations_left_ += kOperationsPerElement * value.info.constant->size();
     } else {
@@ -194,7 +195,8 @@ NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& bui
   } else if (constants.size() == built.data_inputs.size()) {
     value = Fold(*built.op, constants);
     const auto* dequantize = dynamic_cast<const DequantizeLinearOp*>(built.op.get());
-    if (dequantize != nullptr && dequantize->is_constant()) {
+    if (built.op->IsView()) value.info.narrow = spec.inputs[built.data_inputs[0]].narrow;
+    if (dequantize != nullptr && dequantize->is_constant() && dequantize->quantization().block == 0) {
       value.info.stored =
           std::make_shared<const QuantizedTensor>(spec.inputs[0].constant, dequantize->quantization());
     }

@@ -35,6 +35,8 @@ class NodeImporter {
 
   // A tensor known now. `initializer`: it adds to what may be computed at load time.
   void AddConstant(const std::string& name, std::shared_ptr<const Tensor> value, bool initializer = true);
+  // ONNX's number of the type that a constant had before it was unpacked.
+  void SetNarrow(const std::string& constant, int64_t type) { values_[constant].info.narrow = type; }
   void AddInput(const std::string& name, const Shape& shape, DataType type);
   // A tensor that cannot be had, for a reason among the problems.
   void AddUnknown(const std::string& name) { values_[name].state = State::kUnknown; }

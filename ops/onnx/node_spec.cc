@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "ops/base/onnx_type.h"
 
 namespace tilesmith {
 namespace {
@@ -20,7 +21,7 @@ AttributeProto::AttributeType TypeOf(const AttributeProto& attribute) {
   return AttributeProto::INTS;
 }
 
-Attribute MakeAttribute(const AttributeProto& proto, TensorReader& reader) {
+Attribute MakeAttribute(const AttributeProto& proto) {
   switch (TypeOf(proto)) {
     case AttributeProto::INT:
       return proto.i();
@@ -32,13 +33,18 @@ Attribute MakeAttribute(const AttributeProto& proto, TensorReader& reader) {
       return std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
     case AttributeProto::FLOATS:
       return std::vector<float>(proto.floats().begin(), proto.floats().end());
-    case AttributeProto::TENSOR:
-      return reader.Read(proto.t(), fmt::format("the attribute {}", proto.name()));
     default:
       throw Error(ErrorCode::kBadModel,
                   fmt::format("the attribute {} has the unsupported type {}", proto.name(),
                               onnx::AttributeProto_AttributeType_Name(TypeOf(proto))));
   }
+}
+
+void SetTensorAttribute(const std::string& name, const onnx::TensorProto& proto, const std::string& what,
+                        TensorReader& reader, ModelNode& node) {
+  node.attributes.insert_or_assign(name, reader.Read(proto, what));
+  if (NarrowTypeOf(proto.data_type()) != nullptr)
+    node.attributes.insert_or_assign(NarrowAttribute(name), int64_t{proto.data_type()});
 }
 
 struct AttributeSetter {
@@ -115,6 +121,8 @@ void AddNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& protos,
 
 }  // namespace
 
+std::string NarrowAttribute(const std::string& name) { return name + ".type"; }
+
 std::string QualifiedType(const std::string& domain, const std::string& op_type) {
   return domain.empty() || domain == "ai.onnx" ? op_type : domain + "." + op_type;
 }
@@ -129,8 +137,11 @@ ModelNode MakeModelNode(const onnx::NodeProto& proto, TensorReader& reader) {
     } else if (IsGraph(attribute)) {
       node.bodies.insert_or_assign(attribute.name(),
                                    std::make_shared<NodeList>(MakeNodeList(attribute.g(), reader)));
+    } else if (TypeOf(attribute) == AttributeProto::TENSOR) {
+      const std::string what = fmt::format("the attribute {}", attribute.name());
+      SetTensorAttribute(attribute.name(), attribute.t(), what, reader, node);
     } else {
-      node.attributes.insert_or_assign(attribute.name(), MakeAttribute(attribute, reader));
+      node.attributes.insert_or_assign(attribute.name(), MakeAttribute(attribute));
     }
   }
   return node;
@@ -142,8 +153,8 @@ NodeList MakeNodeList(const onnx::GraphProto& proto, TensorReader& reader) {
   for (const onnx::ValueInfoProto& output : proto.output()) list.outputs.push_back(output.name());
   for (const onnx::TensorProto& initializer : proto.initializer()) {
     ModelNode constant{.op_type = "Constant", .outputs = {initializer.name()}};
-    constant.attributes.emplace(
-        "value", reader.Read(initializer, fmt::format("initializer \"{}\"", initializer.name())));
+    const std::string what = fmt::format("initializer \"{}\"", initializer.name());
+    SetTensorAttribute("value", initializer, what, reader, constant);
     list.nodes.push_back(std::move(constant));
   }
   AddNodes(proto.node(), 0, reader, list);

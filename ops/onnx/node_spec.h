@@ -17,6 +17,9 @@ ModelNode MakeModelNode(const onnx::NodeProto& proto, TensorReader& reader);
 // The same for all nodes of a body; its initializers become Constant nodes.
 NodeList MakeNodeList(const onnx::GraphProto& proto, TensorReader& reader);
 NodeList MakeNodeList(const onnx::FunctionProto& proto, TensorReader& reader);
+// The attribute with ONNX's number of the type that a tensor attribute had before it was unpacked
+// (NarrowType).
+std::string NarrowAttribute(const std::string& name);
 // "Conv", "com.microsoft.FusedConv".
 std::string QualifiedType(const std::string& domain, const std::string& op_type);
 

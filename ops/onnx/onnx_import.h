@@ -1,7 +1,7 @@
 // ONNX in: a model file becomes a Graph. Only protobuf parsing decides what a file is; the ONNX checker is
 // not asked, since real models often fail it.
 //
-// Accepted: the default domain at opset 6 to 21 (6 with its broadcast attributes translated), float
+// Accepted: the default domain at opset 6 to 25 (6 with its broadcast attributes translated), float
 // activations of any rank, weights in any numeric type. Whatever depends on constants and static shapes only
 // is computed while importing, so shape arithmetic leaves no nodes behind.
 //

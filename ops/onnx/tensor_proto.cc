@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "layouts/base/error.h"
 #include "layouts/base/visible.h"
@@ -98,112 +99,42 @@ struct Filler {
   }
 };
 
-}  // namespace
-
-std::string ElementTypeName(int32_t type) {
-  return onnx::TensorProto_DataType_IsValid(type)
-             ? onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(type))
-             : fmt::format("element type {}", type);
-}
-
-namespace {
-
-// "" where it says none.
-std::string DataEntry(const TensorProto& proto, std::string_view key) {
-  for (const auto& entry : proto.external_data()) {
-    if (entry.key() == key) return entry.value();
+// Packed into bytes in raw_data, or a byte in each entry of the typed field.
+Tensor UnpackedTensor(const TensorProto& proto, const NarrowType& type, const Shape& shape,
+                      const std::string& what) {
+  Tensor tensor(shape, Layout::Nchw(type.unpacked));
+  const std::string& raw = proto.raw_data();
+  const std::vector<uint8_t> typed(proto.int32_data().begin(), proto.int32_data().end());
+  const std::span<const uint8_t> bytes =
+      raw.empty() ? typed : std::span(reinterpret_cast<const uint8_t*>(raw.data()), raw.size());
+  const int64_t needed = PackedBytes(type, tensor.size());
+  if (std::ssize(bytes) != needed) {
+    Fail(what, fmt::format("it has {} bytes of {}, its shape {} needs {}", bytes.size(),
+                           OnnxTypeName(type.number), ShapeToString(shape), needed));
   }
-  return "";
-}
-
-}  // namespace
-
-std::string LocationOf(const TensorProto& proto) { return DataEntry(proto, "location"); }
-bool IsExternal(const TensorProto& proto) { return proto.data_location() == TensorProto::EXTERNAL; }
-
-TensorReader::Place TensorReader::PlaceOf(const TensorProto& proto, int64_t bytes) const {
-  Place place{.location = LocationOf(proto), .offset = 0, .bytes = bytes};
-  const std::string offset = DataEntry(proto, "offset"), length = DataEntry(proto, "length");
-  const auto refuse = [&](const std::string& reason) {
-    throw Error(ErrorCode::kBadModel,
-                fmt::format("data in \"{}\", {}", Visible(Shortened(place.location, 256)), reason));
-  };
-  const auto number = [&](std::string_view name, const std::string& text, int64_t otherwise) {
-    if (text.empty()) return otherwise;
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < 0) {
-      refuse(fmt::format("at a {} that is no number of bytes: \"{}\"", name, Visible(Shortened(text, 32))));
-    }
-    return value;
-  };
-  place.offset = number("offset", offset, 0);
-  if (number("length", length, bytes) != bytes) {
-    refuse(fmt::format("{} bytes, where its shape needs {}", length, bytes));
-  }
-  if (parts_ == nullptr) refuse("which is not read here");
-  try {
-    const int64_t size = parts_->Size(place.location);
-    if (place.offset > size || bytes > size - place.offset)
-      refuse(fmt::format("which ends before it, at {} bytes", size));
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kBadModel || std::string_view(error.what()).starts_with("data in")) throw;
-    refuse(error.what());
-  }
-  return place;
-}
-
-TensorReader::Place TensorReader::Find(const TensorProto& proto, const Shape& shape,
-                                       const std::string& what) {
-  const int64_t bits = OnnxElementBits(proto.data_type());
-  if (bits == 0)
-    Fail(what, fmt::format("values of type {} are not supported", ElementTypeName(proto.data_type())));
-  try {
-    const Place place = PlaceOf(proto, CeilDiv((Checked(ElementCount(shape)) * bits).value(), 8));
-    bytes_ = (Checked(bytes_) + place.bytes).value();  // many tensors may name the same bytes
-    if (bytes_ > limits_.network_bytes)
-      throw Error(ErrorCode::kBadModel,
-                  fmt::format("data in other files: more than {} bytes in all", limits_.network_bytes));
-    return place;
-  } catch (const Error& error) {
-    Fail(what, error.what());
-  }
-}
-
-void TensorReader::Fetch(const Place& place, std::byte* to, const std::string& what) const {
-  try {
-    parts_->Read(place.location, place.offset, {to, static_cast<size_t>(place.bytes)});
-  } catch (const Error& error) {
-    Fail(what, fmt::format("data in \"{}\", {}", Visible(place.location), error.what()));
-  }
-}
-
-Tensor TensorReader::Read(const TensorProto& proto, const std::string& what) {
-  const bool external = IsExternal(proto);
-  const Shape shape = CheckedShape(
-      proto, external ? limits_.tensor_elements : static_cast<int64_t>(proto.ByteSizeLong()), what);
-  const std::optional<DataType> type = TypeOfOnnx(proto.data_type());
-  if (!type)
-    Fail(what, fmt::format("values of type {} are not supported", ElementTypeName(proto.data_type())));
-  std::string data;
-  if (external) {
-    const Place place = Find(proto, shape, what);
-    if (IsStoredAs(proto.data_type(), *type)) {
-      Tensor tensor(shape, Layout::Nchw(*type), NewMemory::kAnything);
-      Fetch(place, tensor.raw(), what);
-      return tensor;
-    }
-    data.resize(static_cast<size_t>(place.bytes));
-    Fetch(place, reinterpret_cast<std::byte*>(data.data()), what);
-  }
-  Tensor tensor(shape, Layout::Nchw(*type));
-  const Filler filler{proto, external ? data : proto.raw_data(), what, tensor.size()};
-  VisitType(*type, [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    filler.FillAs(tensor.data<T>());
-  });
+  Unpack(type, bytes, tensor);
   return tensor;
 }
+
+std::string data;
+if (external) {
+  const Place place = Find(proto, shape, what);
+  if (type && IsStoredAs(proto.data_type(), *type)) {
+    Tensor tensor(shape, Layout::Nchw(*type), NewMemory::kAnything);
+    Fetch(place, tensor.raw(), what);
+    return tensor;
+  }
+  data.resize(static_cast<size_t>(place.bytes));
+  Fetch(place, reinterpret_cast<std::byte*>(data.data()), what);
+}
+Tensor tensor(shape, Layout::Nchw(*type));
+const Filler filler{proto, external ? data : proto.raw_data(), what, tensor.size()};
+VisitType(*type, [&](auto tag) {
+  using T = typename decltype(tag)::Type;
+  filler.FillAs(tensor.data<T>());
+});
+return tensor;
+}  // namespace
 
 void TensorReader::Embed(TensorProto& proto, const std::string& what) {
   if (!IsExternal(proto)) return;

@@ -18,8 +18,9 @@ class TensorReader {
   explicit TensorReader(const ModelParts* parts = nullptr, const SizeLimits& limits = {})
       : parts_(parts), limits_(limits) {}
 
-  // In the type that it has, but for doubles, which become floats. Throws Error(kBadModel) starting with
-  // `what` and ": " when the data is of another type, cannot be had, or does not fill the shape.
+  // In the type that it has, but for doubles, which become floats, and those of NarrowTypeOf, which are
+  // unpacked. Throws Error(kBadModel) starting with `what` and ": " when the data is of another type, cannot
+  // be had, or does not fill the shape.
   Tensor Read(const onnx::TensorProto& proto, const std::string& what);
   // Data in other parts becomes the proto's own, whatever its type; all else stays as it is. Throws likewise.
   void Embed(onnx::TensorProto& proto, const std::string& what);
@@ -55,8 +56,5 @@ onnx::ModelProto NewModelProto(const std::string& graph_name, int64_t opset);
 ModelBytes SerializeWithData(onnx::ModelProto model, const DataPlacement& placement);
 // Throws Error(kUsage) naming the graph when it would be 2 GiB or more, where ONNX files end.
 std::string Serialize(const onnx::ModelProto& model);
-
-// "FLOAT16"; a number for values this ONNX release has no name for.
-std::string ElementTypeName(int32_t type);
 
 }  // namespace tilesmith

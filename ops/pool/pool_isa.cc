@@ -133,8 +133,13 @@ HWY_INLINE void PoolPlain(const PoolRow& row) {
   joined ? PoolJoinedRows<kMax>(row) : PoolTaps<kMax>(row);
 }
 
-template <bool kMax, typename In, typename Out>
-HWY_INLINE void GlobalPlain(const In* in, Out* out, int64_t pixels) {
+// Sums of more floats than these are added up in doubles, so that errors do not grow with the size of an
+// image.
+constexpr int64_t kFloatPixels = 128;  // of one lane
+constexpr int64_t kFloatRun = 64 * kFloatLanes;
+
+template <bool kMax, typename In>
+HWY_INLINE float JoinRun(const In* in, int64_t pixels) {
   const FloatTag d;
   FloatVector even = hn::Set(d, Start<kMax>()), odd = even;
   int64_t i = 0;
@@ -147,22 +152,59 @@ HWY_INLINE void GlobalPlain(const In* in, Out* out, int64_t pixels) {
   float total = lanes[0];
   for (int64_t lane = 1; lane < kFloatLanes; ++lane) total = JoinOne<kMax>(total, lanes[lane]);
   for (; i < pixels; ++i) total = JoinOne<kMax>(total, LoadOne(in + i));
-  StoreOne(kMax ? total : total / static_cast<float>(pixels), out);
+  return total;
+}
+
+template <bool kMax, typename In, typename Out>
+HWY_INLINE void GlobalPlain(const In* in, Out* out, int64_t pixels) {
+  if (kMax || pixels <= kFloatRun) {
+    const float total = JoinRun<kMax>(in, pixels);
+    return StoreOne(kMax ? total : total / static_cast<float>(pixels), out);
+  }
+  double total = 0;
+  for (int64_t i = 0; i < pixels; i += kFloatRun)
+    total += static_cast<double>(JoinRun<false>(in + i, pixels - i < kFloatRun ? pixels - i : kFloatRun));
+  StoreOne(static_cast<float>(total / static_cast<double>(pixels)), out);
+}
+
+// The maximum or sum over pixels of as many lanes as a vector has.
+template <bool kMax, class D, typename In>
+HWY_INLINE hn::VFromD<D> JoinPixels(D d, const In* in, int64_t stride, int64_t pixels) {
+  auto even = hn::Set(d, Start<kMax>()), odd = even;
+  int64_t pixel = 0;
+  for (; pixel + 2 <= pixels; pixel += 2) {
+    even = Join<kMax>(even, LoadFloats(d, in + pixel * stride));
+    odd = Join<kMax>(odd, LoadFloats(d, in + (pixel + 1) * stride));
+  }
+  if (pixel < pixels) even = Join<kMax>(even, LoadFloats(d, in + pixel * stride));
+  return Join<kMax>(even, odd);
+}
+
+template <class D, typename In>
+HWY_INLINE hn::VFromD<D> SumManyPixels(D d, const In* in, int64_t stride, int64_t pixels) {
+  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
+  HWY_ALIGN float part[kLanes];
+  double totals[kLanes] = {};
+  for (int64_t pixel = 0; pixel < pixels; pixel += kFloatPixels) {
+    const int64_t count = pixels - pixel < kFloatPixels ? pixels - pixel : kFloatPixels;
+    hn::Store(JoinPixels<false>(d, in + pixel * stride, stride, count), d, part);
+    for (int64_t lane = 0; lane < kLanes; ++lane) totals[lane] += static_cast<double>(part[lane]);
+  }
+  for (int64_t lane = 0; lane < kLanes; ++lane) part[lane] = static_cast<float>(totals[lane]);
+  return hn::Load(d, part);
 }
 
 template <bool kMax, typename In, typename Out>
 HWY_INLINE void GlobalLanes(const In* in, Out* out, int64_t lanes, int64_t stride, int64_t pixels) {
   if (stride == 1) return GlobalPlain<kMax>(in, out, pixels);
   ForEachVector(lanes, [&](auto d, int64_t lane) {
-    auto even = hn::Set(d, Start<kMax>()), odd = even;
-    int64_t pixel = 0;
-    for (; pixel + 2 <= pixels; pixel += 2) {
-      even = Join<kMax>(even, LoadFloats(d, in + pixel * stride + lane));
-      odd = Join<kMax>(odd, LoadFloats(d, in + (pixel + 1) * stride + lane));
+    if constexpr (kMax) {
+      StoreFloats(JoinPixels<true>(d, in + lane, stride, pixels), d, out + lane);
+    } else {
+      const auto sum = pixels <= kFloatPixels ? JoinPixels<false>(d, in + lane, stride, pixels)
+                                              : SumManyPixels(d, in + lane, stride, pixels);
+      StoreFloats(hn::Div(sum, hn::Set(d, static_cast<float>(pixels))), d, out + lane);
     }
-    if (pixel < pixels) even = Join<kMax>(even, LoadFloats(d, in + pixel * stride + lane));
-    even = Join<kMax>(even, odd);
-    StoreFloats(kMax ? even : hn::Div(even, hn::Set(d, static_cast<float>(pixels))), d, out + lane);
   });
 }
 

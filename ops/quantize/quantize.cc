@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "layouts/base/error.h"
+#include "layouts/base/sizes.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/onnx_type.h"
@@ -18,7 +19,6 @@ bool IsStored(DataType type) {
 }
 
 int64_t AxisOf(const NodeSpec& spec) {
-  if (spec.Int("block_size", 0) != 0) Refuse(spec, "blocked quantization is not supported");
   const int64_t rank = std::ssize(spec.inputs[0].shape);
   const int64_t axis = spec.Int("axis", 1);
   // The default is no axis of a vector, which then has one scale.
@@ -26,13 +26,29 @@ int64_t AxisOf(const NodeSpec& spec) {
   return ElementCount(spec.inputs[1].shape) == 1 ? 0 : NormalAxis(spec, axis, static_cast<size_t>(rank));
 }
 
+// Neighbours along the axis that share a scale; 0: not in blocks.
+int64_t BlockOf(const NodeSpec& spec, int64_t axis) {
+  const int64_t block = spec.Int("block_size", 0);
+  if (block < 0) Refuse(spec, fmt::format("block_size is {}, it must not be negative", block));
+  const Shape &shape = spec.inputs[0].shape, &scales = spec.inputs[1].shape;
+  if (block == 0 || ElementCount(scales) == 1) return 0;
+  if (scales != BlockedShape(shape, axis, block)) {
+    Refuse(spec, fmt::format("scales {} do not fit {} in blocks of {} along axis {}", ShapeToString(scales),
+                             ShapeToString(shape), block, axis));
+  }
+  return block;
+}
+
 // The node's Quantization, without scales where they are known in a run only.
 Quantization ImportQuantization(const NodeSpec& spec, DataType type) {
-  const int64_t axis = AxisOf(spec);
-  if (spec.inputs[1].shape.size() > 1) Refuse(spec, "blocked quantization is not supported");
-  if (!IsKnown(spec, 1) || !IsKnown(spec, 2)) return {.type = type, .axis = axis};
+  const int64_t axis = AxisOf(spec), block = BlockOf(spec, axis);
+  if (spec.inputs[1].shape.size() > 1 && block == 0 && ElementCount(spec.inputs[1].shape) != 1) {
+    Refuse(spec, fmt::format("its scales have the shape {}, and no block_size",
+                             ShapeToString(spec.inputs[1].shape)));
+  }
+  if (!IsKnown(spec, 1) || !IsKnown(spec, 2)) return {.type = type, .axis = axis, .block = block};
   const Quantization quantization =
-      QuantizationOf(spec.Constant(1), spec.HasInput(2) ? &spec.Constant(2) : nullptr, type, axis);
+      QuantizationOf(spec.Constant(1), spec.HasInput(2) ? &spec.Constant(2) : nullptr, type, axis, block);
   CheckFits(quantization, spec.inputs[0].shape);
   return quantization;
 }
@@ -50,21 +66,81 @@ std::string AsFloat(const NodeSpec& spec, NodeWriter& writer, size_t index) {
   return writer.Add("Cast", {writer.In(index)}, {{"to", int64_t{OnnxTypeNumber(DataType::kF32)}}});
 }
 
-DataType StoredType(const NodeSpec& spec) {
+// ONNX's number of the type that is quantised to.
+int64_t StoredNumber(const NodeSpec& spec) {
   const int64_t wanted = spec.Int("output_dtype", 0);
-  if (wanted == 0) return spec.HasInput(2) ? spec.inputs[2].type : DataType::kU8;
-  const std::optional<DataType> type = TypeOfOnnx(wanted);
-  if (!type || !IsStored(*type)) Refuse(spec, fmt::format("output_dtype {} is not supported", wanted));
-  return *type;
+  if (wanted != 0) return wanted;
+  if (!spec.HasInput(2)) return OnnxTypeNumber(DataType::kU8);
+  const NodeInput& zero_point = spec.inputs[2];
+  return zero_point.narrow != 0 ? zero_point.narrow : OnnxTypeNumber(zero_point.type);
+}
+
+// Input `index`, a scale or zero point, in a shape that broadcasts to what is quantised.
+std::string Spread(const NodeSpec& spec, NodeWriter& writer, size_t index, const std::string& values) {
+  const Shape& shape = spec.inputs[0].shape;
+  if (ElementCount(spec.inputs[index].shape) == 1) return writer.Reshape(values, {});
+  const int64_t axis = AxisOf(spec), block = BlockOf(spec, axis);
+  if (block == 0) {
+    Shape along(shape.size(), 1);
+    along[axis] = shape[axis];
+    return writer.Reshape(values, along);
+  }
+  Shape merged = BlockedShape(shape, axis, block), repeated = merged;
+  merged[axis] = (Checked(merged[axis]) * block).value();
+  repeated.insert(repeated.begin() + axis + 1, block);
+  const std::string column = writer.Unsqueeze(values, {axis + 1});
+  const std::string all = writer.Reshape(writer.Add("Expand", {column, writer.Ints(repeated)}), merged);
+  if (merged == shape) return all;
+  return writer.Add("Slice", {all, writer.Ints({0}), writer.Ints({shape[axis]}), writer.Ints({axis})});
+}
+
+// Integers narrower than their bytes, which saturate at the ends of their own range.
+BuiltOp BuildNarrowQuantize(const NodeSpec& spec, const NarrowType& narrow) {
+  NodeWriter writer(spec);
+  Attributes attributes = spec.attributes;
+  attributes.insert_or_assign("output_dtype", int64_t{OnnxTypeNumber(narrow.unpacked)});
+  const auto bound = [&](int32_t value) {
+    Tensor tensor({}, Layout::Nchw(narrow.unpacked));
+    *reinterpret_cast<uint8_t*>(tensor.raw()) = static_cast<uint8_t>(value);
+    return writer.Constant(std::move(tensor));
+  };
+  const std::string bytes = writer.Add("QuantizeLinear", spec.input_names, std::move(attributes));
+  writer.Add("Max", {writer.Add("Min", {bytes, bound(narrow.high)}), bound(narrow.low)}, {}, writer.Out(0));
+  return writer.Take();
+}
+
+// Where the quotient is rounded to 16 bits before it is rounded to an integer.
+BuiltOp BuildOfPrecision(const NodeSpec& spec, DataType precision) {
+  NodeWriter writer(spec);
+  const auto cast = [&](const std::string& x, DataType to) {
+    return writer.Add("Cast", {x}, {{"to", int64_t{OnnxTypeNumber(to)}}});
+  };
+  const std::string scale = AsFloat(spec, writer, 1);
+  const std::string quotient = writer.Add("Div", {AsFloat(spec, writer, 0), Spread(spec, writer, 1, scale)});
+  Attributes attributes = spec.attributes;
+  attributes.erase("precision");
+  std::vector<std::string> inputs = {cast(cast(quotient, precision), DataType::kF32),
+                                     writer.Add("Div", {scale, scale})};
+  if (spec.HasInput(2)) inputs.push_back(writer.In(2));
+  writer.Add("QuantizeLinear", std::move(inputs), std::move(attributes), writer.Out(0));
+  return writer.Take();
 }
 
 BuiltOp BuildQuantize(const NodeSpec& spec) {
   NeedInputs(spec, 2, 3);
-  const DataType type = StoredType(spec);
-  if (!IsStored(type))
-    Refuse(spec, fmt::format("numbers of type {} are not quantized to", DataTypeName(type)));
+  const int64_t number = StoredNumber(spec);
+  if (const NarrowType* narrow = NarrowTypeOf(number); narrow && IsInteger(narrow->unpacked))
+    return BuildNarrowQuantize(spec, *narrow);
+  const std::optional<DataType> type = TypeOfOnnx(number);
+  if (!type || !IsStored(*type))
+    Refuse(spec, fmt::format("numbers of type {} are not quantized to", OnnxTypeName(number)));
+  const int64_t precision = spec.Int("precision", 0);
+  if (precision == OnnxTypeNumber(DataType::kF16)) return BuildOfPrecision(spec, DataType::kF16);
+  if (precision == OnnxTypeNumber(DataType::kBf16)) return BuildOfPrecision(spec, DataType::kBf16);
+  if (precision != 0 && precision != OnnxTypeNumber(DataType::kF32))
+    Refuse(spec, fmt::format("precision is {}", OnnxTypeName(precision)));
   if (spec.inputs[0].type == DataType::kF32 && spec.inputs[1].type == DataType::kF32) {
-    return BuildLinear<QuantizeLinearOp>(spec, type);
+    return BuildLinear<QuantizeLinearOp>(spec, *type);
   }
   NodeWriter writer(spec);
   const bool integers = IsInteger(spec.inputs[0].type);
@@ -76,29 +152,51 @@ BuiltOp BuildQuantize(const NodeSpec& spec) {
   return writer.Take();
 }
 
+// Numbers with an exponent that were unpacked to floats.
+std::string DequantizeFloats(const NodeSpec& spec, NodeWriter& writer) {
+  std::string x = writer.In(0);
+  if (spec.HasInput(2)) x = writer.Add("Sub", {x, Spread(spec, writer, 2, writer.In(2))});
+  return writer.Add("Mul", {x, Spread(spec, writer, 1, AsFloat(spec, writer, 1))});
+}
+
 BuiltOp BuildDequantize(const NodeSpec& spec) {
   NeedInputs(spec, 2, 3);
   const DataType type = spec.inputs[0].type;
-  if (!IsStored(type) && type != DataType::kI32) {
+  const bool floats = type == DataType::kF32 && spec.inputs[0].constant != nullptr;
+  if (!IsStored(type) && type != DataType::kI32 && !floats) {
     Refuse(spec, fmt::format("numbers of type {} are not dequantized", DataTypeName(type)));
   }
-  const DataType scale = spec.inputs[1].type;
-  if (scale == DataType::kF32) return BuildLinear<DequantizeLinearOp>(spec, type);
+  const int64_t wanted = spec.Int("output_dtype", 0);
+  const std::optional<DataType> real = wanted == 0 ? spec.inputs[1].type : TypeOfOnnx(wanted);
+  if (!real || !IsFloating(*real))
+    Refuse(spec, fmt::format("numbers are not dequantized to {}", OnnxTypeName(wanted)));
+  if (!floats && *real == DataType::kF32 && spec.inputs[1].type == DataType::kF32)
+    return BuildLinear<DequantizeLinearOp>(spec, type);
   NodeWriter writer(spec);
-  std::vector<std::string> inputs = {writer.In(0), AsFloat(spec, writer, 1)};
-  if (spec.HasInput(2)) inputs.push_back(writer.In(2));
-  const std::string reals = writer.Add("DequantizeLinear", std::move(inputs), spec.attributes);
-  writer.Add("Cast", {reals}, {{"to", int64_t{OnnxTypeNumber(scale)}}}, writer.Out(0));
+  std::string reals;
+  if (floats) {
+    reals = DequantizeFloats(spec, writer);
+  } else {
+    std::vector<std::string> inputs = {writer.In(0), AsFloat(spec, writer, 1)};
+    if (spec.HasInput(2)) inputs.push_back(writer.In(2));
+    Attributes attributes = spec.attributes;
+    attributes.erase("output_dtype");
+    reals = writer.Add("DequantizeLinear", std::move(inputs), std::move(attributes));
+  }
+  writer.Add("Cast", {reals}, {{"to", int64_t{OnnxTypeNumber(*real)}}}, writer.Out(0));
   return writer.Take();
 }
 
 }  // namespace
 
 std::string LinearQuantizationOp::Signature() const {
-  return fmt::format("{}{}", Type(),
-                     is_constant() ? Describe(quantization_)
-                                   : fmt::format(" {} along {} by inputs", DataTypeName(quantization_.type),
-                                                 quantization_.axis));
+  return fmt::format(
+      "{}{}", Type(),
+      is_constant()
+          ? Describe(quantization_)
+          : fmt::format(
+                " {} along {}{} by inputs", DataTypeName(quantization_.type), quantization_.axis,
+                quantization_.block == 0 ? "" : fmt::format(" in blocks of {}", quantization_.block)));
 }
 
 Shape LinearQuantizationOp::InferShape(std::span<const Shape> inputs) const {
@@ -112,16 +210,19 @@ double LinearQuantizationOp::Flops(std::span<const Shape> inputs) const {
 
 bool LinearQuantizationOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
   if (layout.is_nchw()) return true;
-  const bool fits = quantization_.per_tensor() || (is_constant() && quantization_.axis == 1);
+  const bool fits =
+      quantization_.per_tensor() || (is_constant() && quantization_.axis == 1 && quantization_.block == 0);
   return fits && inputs[0].size() <= 4;
 }
 
-bool LinearQuantizationOp::KernelTakes(std::span<const DataType>) const { return is_constant(); }
+bool LinearQuantizationOp::KernelTakes(std::span<const DataType>) const {
+  return is_constant() && quantization_.block == 0;
+}
 
 Quantization LinearQuantizationOp::Resolved(std::span<const Tensor* const> inputs) const {
   if (is_constant()) return quantization_;
   const Quantization resolved = QuantizationOf(*inputs[1], inputs.size() > 2 ? inputs[2] : nullptr,
-                                               quantization_.type, quantization_.axis);
+                                               quantization_.type, quantization_.axis, quantization_.block);
   CheckFits(resolved, inputs[0]->shape());
   return resolved;
 }

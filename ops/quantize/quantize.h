@@ -3,9 +3,10 @@
 //   quantise:    out = saturate(round(in / scale) + zero_point)      f32 to u8, i8, u16, i16
 //   dequantise:  out = (in - zero_point) * scale                     from those or i32 to f32
 //
-// One scale and zero point for the tensor, or one for each index along an axis. Constant ones are a
+// One scale and zero point for the tensor, or one for each index or block along an axis. Constant ones are a
 // Quantization, and such ops run in any layout with one scale or with one for each channel; others are
-// inputs 1 and 2, computed by the reference. Blocks of scales are refused.
+// inputs 1 and 2, computed by the reference, as blocks are. Numbers narrower than a byte are quantised to as
+// bytes with bounds of their own; dequantised are also constants with exponents (base/onnx_type.h).
 #pragma once
 
 #include "ops/base/op_registry.h"

@@ -119,7 +119,24 @@ class ReduceKernel : public Kernel {
   float ReduceOne(const OperandLoops<1>& reduced, const float* in) const {
     double shift = 0;
     if (kind_ == ReduceKind::kLogSumExp) shift = Shift(Total(reduced, in, ReduceStep::kMax, 0));
-    return Finish(Total(reduced, in, StepOf(kind_), shift), shift);
+    const double total = Total(reduced, in, StepOf(kind_), shift);
+    return kind_ == ReduceKind::kL2 ? Norm(reduced, in, total) : Finish(total, shift);
+  }
+
+  // The root of the sum of squares, which is taken again in doubles where floats have become infinite or 0.
+  float Norm(const OperandLoops<1>& reduced, const float* in, double squares) const {
+    if (squares >= 0x1p-60 && squares < 0x1p120) return static_cast<float>(std::sqrt(squares));
+    squares = 0;
+    reduced.ForEach(0, reduced_, [&](const OperandLoops<1>::Part& part) {
+      for (int64_t row = 0; row < part.rows; ++row) {
+        const float* from = in + part.offset[0] + row * part.row[0];
+        for (int64_t i = 0; i < part.columns; ++i) {
+          const double x = from[i * part.column[0]];
+          squares += x * x;
+        }
+      }
+    });
+    return static_cast<float>(std::sqrt(squares));
   }
 
   double Total(const OperandLoops<1>& reduced, const float* in, ReduceStep step, double shift) const {
@@ -151,7 +168,10 @@ class ReduceKernel : public Kernel {
       for (int64_t i = 0; i < columns; ++i) shifts[i] = static_cast<float>(Shift(largest[i]));
     }
     Totals(reduced, in, columns, StepOf(kind_), shifts, totals);
-    for (int64_t i = 0; i < columns; ++i) out[i * out_step] = Finish(totals[i], shifts[i]);
+    for (int64_t i = 0; i < columns; ++i) {
+      out[i * out_step] =
+          kind_ == ReduceKind::kL2 ? Norm(reduced, in + i, totals[i]) : Finish(totals[i], shifts[i]);
+    }
   }
 
   // The same where the rows are equally far from each other, and so few that floats hold their totals. False
@@ -165,7 +185,11 @@ class ReduceKernel : public Kernel {
       float* const totals = out_step == 1 ? out : sums;
       const int64_t stride = part.columns == 1 ? part.row[0] : part.column[0];
       rows_(StepOf(kind_), {in + part.offset[0], stride, reduced_, columns, nullptr, totals});
-      FinishRow(totals, columns, out, out_step);
+      if (kind_ == ReduceKind::kL2) {
+        for (int64_t i = 0; i < columns; ++i) out[i * out_step] = Norm(reduced, in + i, totals[i]);
+      } else {
+        FinishRow(totals, columns, out, out_step);
+      }
       done = true;
     });
     return done;
@@ -175,7 +199,7 @@ class ReduceKernel : public Kernel {
     if (kind_ == ReduceKind::kMean) {
       const double count = static_cast<double>(reduced_);
       for (int64_t i = 0; i < columns; ++i) out[i * out_step] = static_cast<float>(totals[i] / count);
-    } else if (kind_ == ReduceKind::kL2 || kind_ == ReduceKind::kLogSum) {
+    } else if (kind_ == ReduceKind::kLogSum) {
       for (int64_t i = 0; i < columns; ++i) out[i * out_step] = Finish(totals[i], 0);
     } else if (totals != out) {
       for (int64_t i = 0; i < columns; ++i) out[i * out_step] = totals[i];
@@ -208,8 +232,6 @@ class ReduceKernel : public Kernel {
     switch (kind_) {
       case ReduceKind::kMean:
         return static_cast<float>(total / static_cast<double>(reduced_));
-      case ReduceKind::kL2:
-        return static_cast<float>(std::sqrt(total));
       case ReduceKind::kLogSum:
         return static_cast<float>(std::log(total));
       case ReduceKind::kLogSumExp:
@@ -227,7 +249,7 @@ class ReduceKernel : public Kernel {
   int64_t reduced_ = 1;            // inputs of one output
   const int64_t outputs_;
   int64_t piece_;  // outputs of a task
-  float (*const run_)(ReduceStep, const float*, int64_t, float);
+  double (*const run_)(ReduceStep, const float*, int64_t, float);
   void (*const rows_)(ReduceStep, const ReduceRowsArgs&);
 };
 

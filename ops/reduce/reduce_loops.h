@@ -13,8 +13,17 @@ enum class ReduceStep { kSum, kSumAbs, kSumSquare, kSumExp, kProduct, kMax, kMin
 constexpr int64_t kReduceRun = 4096;
 constexpr int64_t kReduceRows = 128;
 
-// Over `count` floats; a NaN is passed over by kMax and kMin.
-TILESMITH_DECLARE_ISA(float ReduceRun(ReduceStep step, const float* in, int64_t count, float shift))
+// Over `count` floats; a NaN is passed over by kMax and kMin. Sums are of floats in every lane, of doubles
+// over the lanes.
+TILESMITH_DECLARE_ISA(double ReduceRun(ReduceStep step, const float* in, int64_t count, float shift))
+
+// What `count` floats, less a center, and the squares of that sum up to. Some ten floats are added up in
+// floats, the rest in doubles, so that any count is right to some roundings. Squares above a float's range
+// become infinite.
+struct Moments {
+  double sum, squares;
+};
+TILESMITH_DECLARE_ISA(Moments MomentsOf(const float* in, int64_t count, float center))
 
 // totals[i] = what ReduceRun has over column i, for `rows` rows of `columns` floats.
 struct ReduceRowsArgs {
@@ -26,16 +35,15 @@ struct ReduceRowsArgs {
 };
 TILESMITH_DECLARE_ISA(void ReduceRows(ReduceStep step, const ReduceRowsArgs& args))
 
-// out[i] = (in[i] - mean) * factor * scale[i] + shift[i], or with scale[0] and shift[0] for all i. `out` may
-// be `in`.
+// out[i] = (in[i] - center) * factor + rest, and that times scale[i] plus shift[i] unless they are null.
+// `out` may be `in`.
 struct NormalizeRunArgs {
   const float* in;
   float* out;
   int64_t count;
-  float mean, factor;
+  float center, factor, rest;
   const float* scale;
   const float* shift;
-  bool by_element;
 };
 TILESMITH_DECLARE_ISA(void NormalizeRun(const NormalizeRunArgs& args))
 

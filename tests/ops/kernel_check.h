@@ -28,6 +28,7 @@ struct KernelCase {
   double tolerance = 0;  // absolute
   bool integers = false;
   int64_t nan_every = 0;  // this many elements, the first among them; 0: none
+  float low = -4, high = 4;
 };
 
 // Where a plain element lies in a spread buffer of `layout`.
@@ -142,18 +143,9 @@ inline void RunCase(const KernelCase& c, const std::vector<Tensor>& inputs, cons
   }
 }
 
-inline void Check(const KernelCase& c) {
-  constexpr uint64_t kSeed = 7;
-  std::vector<Tensor> inputs;
+// With these inputs.
+inline void CheckOn(const KernelCase& c, const std::vector<Tensor>& inputs) {
   std::vector<const Tensor*> pointers;
-  for (const Shape& shape : c.inputs) {
-    Tensor& tensor = inputs.emplace_back(shape);
-    const std::span<float> values(tensor.floats(), tensor.size());
-    c.integers ? FillIntegers(values, kSeed + inputs.size())
-               : FillUniform(values, kSeed + inputs.size(), -4.0f, 4.0f);
-    for (size_t i = 0; c.nan_every > 0 && i < values.size(); i += static_cast<size_t>(c.nan_every))
-      values[i] = std::numeric_limits<float>::quiet_NaN();
-  }
   pointers.reserve(inputs.size());
   for (const Tensor& tensor : inputs) pointers.push_back(&tensor);
   const Tensor want = c.op->Reference(pointers);
@@ -172,6 +164,21 @@ inline void Check(const KernelCase& c) {
       }
     }
   }
+}
+
+// With random ones.
+inline void Check(const KernelCase& c) {
+  constexpr uint64_t kSeed = 7;
+  std::vector<Tensor> inputs;
+  for (const Shape& shape : c.inputs) {
+    Tensor& tensor = inputs.emplace_back(shape);
+    const std::span<float> values(tensor.floats(), tensor.size());
+    c.integers ? FillIntegers(values, kSeed + inputs.size())
+               : FillUniform(values, kSeed + inputs.size(), c.low, c.high);
+    for (size_t i = 0; c.nan_every > 0 && i < values.size(); i += static_cast<size_t>(c.nan_every))
+      values[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  CheckOn(c, inputs);
 }
 
 inline void ExpectRunsEverywhere(const Op& op, const std::vector<Shape>& inputs) {

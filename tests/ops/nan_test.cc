@@ -57,6 +57,27 @@ TEST(Nan, KernelsDoWhatTheirReferenceDoes) {
   }
 }
 
+// Infinities, the largest numbers and zeros of either sign through slopes of any kind, 0 * inf included.
+TEST(Nan, InfinitiesThroughSlopes) {
+  const std::vector<float> values = {kInf, -kInf, 3e38F, -3e38F, 0, -0.0F, 1, -2.5F, 5e30F, -5e30F};
+  const std::vector<float> slopes = {0.25F, -0.5F, 3, 0, 1};
+  for (const int64_t c : {1, 5, 16, 33}) {
+    const Shape image = {2, c, 3, 11};
+    Tensor x(image), slope({1, c, 1, 1});
+    for (int64_t i = 0; i < x.size(); ++i) x.floats()[i] = values[i * 7 % std::ssize(values)];
+    for (int64_t i = 0; i < c; ++i) slope.floats()[i] = slopes[i % std::ssize(slopes)];
+    CheckOn({std::make_shared<PReluOp>(F(slope)), {image}}, {x});
+    CheckOn({std::make_shared<BinaryOp>(BinaryKind::kPRelu), {image, slope.shape()}}, {x, slope});
+    for (const float alpha : slopes) {
+      const Activation leaky{ActivationKind::kLeakyRelu, alpha, 0};
+      CheckOn({std::make_shared<ActivationOp>(leaky), {image}}, {x});
+      CheckOn({std::make_shared<ScaleShiftOp>(std::vector<float>(c, 1), std::vector<float>(c, 0), leaky),
+               {image}},
+              {x});
+    }
+  }
+}
+
 TEST(Nan, LargestAndSmallestPassOverIt) {
   const Shape image = {1, 1, 1, 3};
   const PoolOp max_pool(PoolWindow{PoolKind::kMax, 1, 3, 1, 1, 1, 1, 0, 0, 0, 0});

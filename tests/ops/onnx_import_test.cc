@@ -274,7 +274,7 @@ TEST(OnnxImport, RefusesOtherElementTypesAndOpsets) {
   strings.Node("Relu", {"x"}, {"y"});
   strings.Output("y");
   EXPECT_THAT(RefusedModel(strings), AllOf(HasSubstr("\"x\""), HasSubstr("STRING")));
-  for (const int64_t opset : {0, 25}) {
+  for (const int64_t opset : {0, 26}) {
     Model model(opset);
     model.Output("y");
     EXPECT_THAT(RefusedModel(model), HasSubstr("opset"));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "ops/dense/softmax.h"
+#include "ops/pool/pool.h"
 #include "ops/reduce/normalization.h"
 #include "ops/reduce/reduce.h"
 #include "tests/ops/kernel_check.h"
@@ -174,22 +175,98 @@ TEST(ReduceKernels, Normalizations) {
          kTolerance});
 }
 
-TEST(ReduceKernels, NormalizationsOfZerosAndOutliers) {
-  const auto zeros = Node("LpNormalization", {2, 3}, {}, {});
-  const Tensor zero({2, 3});
-  const Tensor* inputs[] = {&zero};
-  EXPECT_EQ(F(zeros->Reference(inputs)), std::vector<float>(6, 0.0f));
-  // A mean far from 0 does not cost digits.
-  Tensor far({1, 1000});
-  FillUniform({far.floats(), 1000}, 3, 1000, 1001);
-  const auto op = Node("LayerNormalization", {1, 1000}, {{1000}}, {});
-  const Tensor* far_inputs[] = {&far};
-  const Tensor want = op->Reference(far_inputs);
-  Tensor got(want.shape());
-  const InputView view = far.input_view();
-  RunInShares(*op->MakeKernel({{far.shape()}, far.shape(), Layout::Nchw(), TestCpu()}),
-              {{&view, 1}, got.output_view(), nullptr});
-  for (int64_t i = 0; i < want.size(); ++i) EXPECT_NEAR(want.floats()[i], got.floats()[i], 1e-3);
+// Every operator, with rows of one vector and less, of many, and in channels.
+std::vector<std::pair<OpPtr, Shape>> EveryNormalization(float epsilon) {
+  std::vector<std::pair<OpPtr, Shape>> ops;
+  const Attribute e = epsilon;
+  for (const Shape& shape : {Shape{3, 6, 5, 7}, Shape{1, 6, 64, 65}, Shape{2, 6, 301}}) {
+    const int64_t c = shape[1], columns = shape.back();
+    ops.emplace_back(Node("LayerNormalization", shape, {{columns}, {columns}}, {{"epsilon", e}}), shape);
+    ops.emplace_back(Node("InstanceNormalization", shape, {{c}, {c}}, {{"epsilon", e}}), shape);
+    ops.emplace_back(
+        Node("GroupNormalization", shape, {{c}, {c}}, {{"epsilon", e}, {"num_groups", int64_t{2}}}), shape);
+    ops.emplace_back(Node("MeanVarianceNormalization", shape, {}, {{"axes", IntList{1, 2}}}), shape);
+    if (shape.size() == 4)
+      ops.emplace_back(Node("MeanVarianceNormalization", shape, {}, {{"axes", IntList{2, 3}}}), shape);
+  }
+  return ops;
+}
+
+// What a result may be off: 1e-6 of the spread, which scales of at most 2 multiply, and the rounding of
+// results below 8.
+constexpr double kOfSpread = 2 * 1e-6 + 4 * kUlp;
+
+TEST(ReduceKernels, AMeanFarFromZeroCostsNoDigits) {
+  for (const float mean : {4096.0f, -1e5f}) {
+    for (const auto& [op, shape] : EveryNormalization(1e-5f)) {
+      Check({op, {shape}, kOfSpread, false, 0, mean - 1.75f, mean + 1.75f});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(ReduceKernels, SquaresDoNotOverflow) {
+  for (const auto& [op, shape] : EveryNormalization(1e-5f)) {
+    Check({op, {shape}, kOfSpread, false, 0, -1e30f, 1e30f});
+    Check({op, {shape}, kOfSpread, false, 0, 1e30f, 3e30f});
+    if (HasFatalFailure()) return;
+  }
+  const Shape shape = {4, 77};
+  for (const float size : {1e30f, 1e-25f}) {
+    for (const int64_t p : {1, 2}) {
+      Check({Node("LpNormalization", shape, {}, {{"p", p}}), {shape}, 8 * kUlp, false, 0, -size, size});
+    }
+    for (const std::vector<int64_t>& axes : {std::vector<int64_t>{0}, {1}, {0, 1}}) {
+      // The relative error of a sum of squares, halved by the root; there are at most 4 * 77 below size^2.
+      const double tolerance = 16 * kUlp * std::sqrt(4.0 * 77) * size;
+      Check({std::make_shared<ReduceOp>(ReduceKind::kL2, axes, true),
+             {shape},
+             tolerance,
+             false,
+             0,
+             -size,
+             size});
+    }
+  }
+  Check({Node("RMSNormalization", shape, {{77}}, {}), {shape}, kOfSpread, false, 0, -1e30f, 1e30f});
+}
+
+// Where squares are taken about an element first, that element is the one that is no measure of the others.
+TEST(ReduceKernels, OutliersInTheMiddleOfARow) {
+  const Shape shape = {1, 1000};
+  const OpPtr op = Node("LayerNormalization", shape, {{1000}, {1000}}, {});
+  for (const float outlier : {100.0f, -1e6f, 1e30f, kInf, kNan}) {
+    Tensor x(shape);
+    FillUniform({x.floats(), 1000}, 3, 50, 51);
+    x.floats()[500] = outlier;
+    // The outlier's own result is some sqrt(1000) * 2, where the last digit is 32 times that of 1.
+    CheckOn({op, {shape}, 64 * kOfSpread}, {x});
+  }
+  const Tensor zeros(shape);
+  CheckOn({op, {shape}, 0}, {zeros});
+  Tensor same(shape);
+  std::fill_n(same.floats(), 1000, 1234.0f);
+  CheckOn({op, {shape}, kUlp}, {same});
+  const auto lp = Node("LpNormalization", {2, 3}, {}, {});
+  CheckOn({lp, {{2, 3}}, 0}, {Tensor({2, 3})});
+}
+
+// A mean is the reference's to some roundings of itself, however many numbers there are.
+TEST(ReduceKernels, MeansOfManyNumbers) {
+  const double tolerance = 4 * kUlp * 4097;
+  for (const Shape& shape : {Shape{1, 3, 257, 512}, Shape{2, 17, 130, 7}}) {
+    Check({std::make_shared<GlobalPoolOp>(PoolKind::kAverage), {shape}, tolerance, false, 0, 4096, 4097});
+    for (const std::vector<int64_t>& axes : {std::vector<int64_t>{1}, {2, 3}, {0, 1, 2, 3}, {1, 2}, {3}}) {
+      Check({std::make_shared<ReduceOp>(ReduceKind::kMean, axes, true),
+             {shape},
+             tolerance,
+             false,
+             0,
+             4096,
+             4097});
+      if (HasFatalFailure()) return;
+    }
+  }
 }
 
 TEST(ReduceKernels, Refusals) {
