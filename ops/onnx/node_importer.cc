@@ -38,6 +38,13 @@ int64_t SizeOf(const ModelNode& node) {
   return size;
 }
 
+// A tensor without elements. There is only one of its shape and type, so that its value is known wherever
+// these are: it is a constant, and what follows from it and other constants is computed at load time. A node
+// that would compute one never enters the graph.
+std::shared_ptr<const Tensor> Nothing(const Shape& shape, DataType type) {
+  return std::make_shared<const Tensor>(shape, Layout::Nchw(type));
+}
+
 }  // namespace
 
 NodeImporter::NodeImporter(Graph graph, NodeImporterOptions options)
@@ -59,6 +66,7 @@ void NodeImporter::AddInput(const std::string& name, const Shape& shape, DataTyp
   value.node = AddNamed(name, std::make_shared<InputOp>(shape, type), {});
   value.info.shape = shape;
   value.info.type = type;
+  if (ElementCount(shape) == 0) value.info.constant = Nothing(shape, type);
   values_[name] = std::move(value);
 }
 
@@ -224,6 +232,8 @@ NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& bui
     } else {
       Spend(static_cast<double>(value.info.constant->size()));
     }
+  } else if (auto nothing = NothingOf(spec, built)) {
+    value.info.constant = std::move(nothing);
   } else if (constants.size() == built.data_inputs.size()) {
     value = Fold(*built.op, constants);
     const auto* dequantize = dynamic_cast<const DequantizeLinearOp*>(built.op.get());
@@ -249,6 +259,19 @@ NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& bui
   value.info.shape = value.info.constant->shape();
   value.info.type = value.info.constant->type();
   return value;
+}
+
+std::shared_ptr<const Tensor> NodeImporter::NothingOf(const NodeSpec& spec, const BuiltOp& built) const {
+  std::vector<Shape> shapes;
+  std::vector<DataType> types;
+  for (const int index : built.data_inputs) {
+    shapes.push_back(spec.inputs[index].shape);
+    types.push_back(spec.inputs[index].type);
+  }
+  const DataType type = built.op->OutputType(types);
+  const Shape shape = built.op->InferShape(shapes);
+  CheckShape(shape, graph_.limits());
+  return ElementCount(shape) == 0 ? Nothing(shape, type) : nullptr;
 }
 
 NodeImporter::Value NodeImporter::Fold(const Op& op, const std::vector<const Tensor*>& constants) {

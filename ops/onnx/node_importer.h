@@ -79,6 +79,8 @@ class NodeImporter {
   BuiltOp BuildCall(const NodeSpec& spec) const;
   void Expand(BuiltOp built);
   Value Build(const NodeSpec& spec, const BuiltOp& built, bool written);
+  // What the op computes, where that is nothing whatever it reads; else null.
+  std::shared_ptr<const Tensor> NothingOf(const NodeSpec& spec, const BuiltOp& built) const;
   Value Fold(const Op& op, const std::vector<const Tensor*>& constants);
   void Spend(double operations);
   void CheckExtraOutputs(const ModelNode& node) const;

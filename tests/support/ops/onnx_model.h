@@ -14,7 +14,7 @@ namespace tilesmith {
 struct OnnxDim {
   OnnxDim(int64_t v) : value(v) {}
   OnnxDim(const char* s) : symbol(s) {}
-  int64_t value = 0;  // 0: dynamic
+  int64_t value = -1;  // dynamic
   std::string symbol;
 };
 
@@ -36,7 +36,7 @@ struct OnnxModel {
     tensor->mutable_shape();
     for (const OnnxDim& dim : dims) {
       auto* size = tensor->mutable_shape()->add_dim();
-      if (dim.value > 0) size->set_dim_value(dim.value);
+      if (dim.value >= 0) size->set_dim_value(dim.value);
       if (!dim.symbol.empty()) size->set_dim_param(dim.symbol);
     }
   }
