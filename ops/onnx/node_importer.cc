@@ -219,10 +219,8 @@ void NodeImporter::BuildOutputs(const ModelNode& node, const std::string& name) 
 
 NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& built, bool written) {
   Spend(built.operations);
-  std::vector<const Tensor*> constants;
   for (const int index : built.data_inputs) {
     if (!spec.HasInput(index)) throw Error(ErrorCode::kBadModel, fmt::format("input {} is missing", index));
-    if (spec.inputs[index].constant) constants.push_back(spec.inputs[index].constant.get());
   }
   Value value;
   if (const auto* constant = dynamic_cast<const ConstantOp*>(built.op.get())) {
@@ -232,16 +230,12 @@ NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& bui
     } else {
       Spend(static_cast<double>(value.info.constant->size()));
     }
-  } else if (auto nothing = NothingOf(spec, built)) {
-    value.info.constant = std::move(nothing);
-  } else if (constants.size() == built.data_inputs.size()) {
-    value = Fold(*built.op, constants);
+  } else if ((value.info.constant = Fold(spec, built)) != nullptr) {
     const auto* dequantize = dynamic_cast<const DequantizeLinearOp*>(built.op.get());
     if (dequantize != nullptr && dequantize->is_constant()) {
       value.info.stored =
           std::make_shared<const QuantizedTensor>(spec.inputs[0].constant, dequantize->quantization());
     }
-    return value;
   } else {
     std::vector<Graph::NodeId> sources;
     for (const int index : built.data_inputs) {
@@ -261,39 +255,29 @@ NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& bui
   return value;
 }
 
-std::shared_ptr<const Tensor> NodeImporter::NothingOf(const NodeSpec& spec, const BuiltOp& built) const {
+std::shared_ptr<const Tensor> NodeImporter::Fold(const NodeSpec& spec, const BuiltOp& built) {
+  const Op& op = *built.op;
   std::vector<Shape> shapes;
   std::vector<DataType> types;
-  for (const int index : built.data_inputs) {
-    shapes.push_back(spec.inputs[index].shape);
-    types.push_back(spec.inputs[index].type);
-  }
-  const DataType type = built.op->OutputType(types);
-  const Shape shape = built.op->InferShape(shapes);
-  CheckShape(shape, graph_.limits());
-  return ElementCount(shape) == 0 ? Nothing(shape, type) : nullptr;
-}
-
-NodeImporter::Value NodeImporter::Fold(const Op& op, const std::vector<const Tensor*>& constants) {
-  std::vector<Shape> shapes;
-  std::vector<DataType> types;
+  std::vector<const Tensor*> constants;
   double operations = 0;
-  for (const Tensor* constant : constants) {
-    shapes.push_back(constant->shape());
-    types.push_back(constant->type());
-    operations += static_cast<double>(constant->size());
+  for (const int index : built.data_inputs) {
+    const NodeInput& input = spec.inputs[index];
+    shapes.push_back(input.shape);
+    types.push_back(input.type);
+    if (!input.constant) continue;
+    constants.push_back(input.constant.get());
+    operations += static_cast<double>(input.constant->size());
   }
-  op.OutputType(types);
+  const DataType type = op.OutputType(types);
   const Shape shape = op.InferShape(shapes);
   CheckShape(shape, graph_.limits());
+  if (ElementCount(shape) == 0) return Nothing(shape, type);
+  if (constants.size() < shapes.size()) return nullptr;
   Spend(operations + static_cast<double>(ElementCount(shape)) + op.Flops(shapes));
-  Value value;
   const bool by_kernel = options_.machine != nullptr && op.HasFastKernel() && op.KernelTakes(types);
-  value.info.constant = std::make_shared<const Tensor>(by_kernel ? RunOnce(op, constants, *options_.machine)
-                                                                 : op.Reference(constants));
-  value.info.shape = value.info.constant->shape();
-  value.info.type = value.info.constant->type();
-  return value;
+  return std::make_shared<const Tensor>(by_kernel ? RunOnce(op, constants, *options_.machine)
+                                                  : op.Reference(constants));
 }
 
 void NodeImporter::Spend(double operations) {

@@ -194,6 +194,8 @@ TEST(SizesOfZero, MovesOfNothing) {
   EXPECT_EQ(
       TestNode("TopK").Attr("axis", int64_t{0}).Input(Counting({3})).Const(Ints({1}, {0})).Evaluate().shape(),
       (Shape{0}));
+  EXPECT_EQ(TestNode("Hardmax").Attr("axis", int64_t{1}).Input(None({2, 0})).Evaluate().shape(),
+            (Shape{2, 0}));
   EXPECT_EQ(TestNode("NonZero").Const(None({2, 0})).Evaluate().shape(), (Shape{2, 0}));
   EXPECT_EQ(TestNode("Softmax").Attr("axis", int64_t{1}).Input(None({2, 0})).Evaluate().shape(),
             (Shape{2, 0}));

@@ -12,6 +12,7 @@ namespace tilesmith {
 
 // A size, or the name of an open one.
 struct OnnxDim {
+  OnnxDim(int v) : value(v) {}  // 0, too, is a size and no pointer
   OnnxDim(int64_t v) : value(v) {}
   OnnxDim(const char* s) : symbol(s) {}
   int64_t value = -1;  // dynamic

@@ -479,9 +479,9 @@ class ModelMaker : public TypedWriter {
     };
     x = stored(x);
     if (x.rank() > 0 && Once(2)) x = stored(Transpose(x, Order(x.rank())));
-    if (x.rank() == 4 && x.shape[2] * x.shape[3] > 0 && Once(3)) x = stored(MaxPooled(x));
-    const bool image = x.rank() == 4;
-    if (x.rank() == 0 || (!image && x.rank() > 4) || Once(4)) return x;
+    const bool image = x.rank() == 4 && x.shape[2] * x.shape[3] > 0;
+    if (image && Once(3)) x = stored(MaxPooled(x));
+    if (x.rank() == 0 || x.rank() > 4 || Once(4)) return x;
     const int64_t columns = Channels(), rows = image ? x.shape[1] : x.shape.back();
     Shape shape = x.shape;
     shape[image ? 1 : x.rank() - 1] = columns;

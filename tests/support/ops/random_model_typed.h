@@ -82,8 +82,10 @@ class TypedWriter : public ModelWriter {
         const int64_t axis = Axis(x);
         Shape shape = x.shape;
         shape[axis] = Between(shape[axis] > 0 && !zeros_ ? 1 : 0, shape[axis]);
-        return Node("TopK", {x.name, Ints({shape[axis]})}, shape,
-                    [&](auto& node) { SetInt(node, "axis", axis); });
+        return Node("TopK", {x.name, Ints({shape[axis]})}, shape, [&](auto& node) {
+          SetInt(node, "axis", axis);
+          node.add_output(Fresh());
+        });
       }
       default: {
         const ModelTensor x = Pick(1, 5);
@@ -153,7 +155,8 @@ class TypedWriter : public ModelWriter {
   }
 
   ModelTensor ReshapedWhole(const ModelTensor& x, const Shape& shape) {
-    return TypedNode("Reshape", {x.name, Ints(shape)}, shape, x.type);
+    return TypedNode("Reshape", {x.name, Ints(shape)}, shape, x.type,
+                     [](auto& node) { SetInt(node, "allowzero", 1); });
   }
 
   // As a type that arithmetic is defined for, of numbers that stay small.

@@ -5,6 +5,7 @@ equal. What ONNX Runtime refuses, which it does of some sizes of 0, is counted, 
 
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -56,14 +57,42 @@ def run_host(session, model, feed):
         return session_of(model, onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL).run(None, feed)
 
 
+def host_results(model):
+    """The inputs, and the outputs by their names."""
+    session = session_of(model, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL)
+    random = np.random.default_rng(int(model.stem))
+    feed = {value.name: random_input(random, value) for value in session.get_inputs()}
+    names = [value.name for value in session.get_outputs()]
+    return feed, dict(zip(names, run_host(session, model, feed)))
+
+
+def results_apart(model):
+    """host_results in a process of its own, which some sizes of 0 end by a signal; a text where it has none."""
+    with tempfile.TemporaryFile() as file:
+        child = os.fork()
+        if child == 0:
+            done = 1
+            try:
+                try:
+                    pickle.dump(host_results(model), file)
+                except HOST_ERRORS as error:
+                    pickle.dump(str(error), file)
+                file.flush()
+                done = 0
+            finally:
+                os._exit(done)
+        done = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if done != 0:
+            return f"signal {-done}" if done < 0 else "an error of this script"
+        file.seek(0)
+        return pickle.load(file)
+
+
 def compare(program, model, folder):
-    try:
-        session = session_of(model, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL)
-        random = np.random.default_rng(int(model.stem))
-        feed = {value.name: random_input(random, value) for value in session.get_inputs()}
-        expected = run_host(session, model, feed)
-    except HOST_ERRORS as error:
-        return f"{REFUSED} {error}"
+    results = results_apart(model)
+    if isinstance(results, str):
+        return f"{REFUSED} {results}"
+    feed, expected = results
     outputs = folder / "outputs.npz"
     command = [program, "run", model, "--runs", "1", "--threads", "2", "--quiet", "--output", outputs]
     for name, value in feed.items():
@@ -73,10 +102,10 @@ def compare(program, model, folder):
     if done.returncode:
         return f"tilesmith: {done.stderr.strip()}"
     got = np.load(outputs)
-    for value, want in zip(session.get_outputs(), expected):
-        off = difference(got[value.name], want)
+    for name, want in expected.items():
+        off = difference(got[name], want)
         if not off <= ALLOWED:
-            return f"output {value.name} is off by {off:.1e} of the largest"
+            return f"output {name} is off by {off:.1e} of the largest"
     return ""
 
 
