@@ -18,6 +18,14 @@ BuiltOp Built(const NodeSpec& spec, Shape target) {
   return BuiltWithInputs(std::make_shared<ViewOp>(spec.op_type, std::move(target)), 1);
 }
 
+// A view without elements, of which no size is open or copied.
+BuiltOp BuiltOfNothing(const NodeSpec& spec, const Shape& target) {
+  CheckShape(target, spec.limits);
+  return {
+      std::make_shared<ConstantOp>(std::make_shared<const Tensor>(target, Layout::Nchw(spec.inputs[0].type))),
+      {}};
+}
+
 BuiltOp BuildReshape(const NodeSpec& spec) {
   NeedInputs(spec, 1, 2);
   const std::optional<std::vector<int64_t>> target = IntsFromAttributeOrInput(spec, "shape", 1);
@@ -28,10 +36,7 @@ BuiltOp BuildReshape(const NodeSpec& spec) {
     Refuse(spec, fmt::format("{} elements as {}, which has none", ElementCount(spec.inputs[0].shape),
                              ShapeToString(*target)));
   }
-  CheckShape(*target, spec.limits);  // none is open
-  return {std::make_shared<ConstantOp>(
-              std::make_shared<const Tensor>(*target, Layout::Nchw(spec.inputs[0].type))),
-          {}};
+  return BuiltOfNothing(spec, *target);
 }
 
 BuiltOp BuildFlatten(const NodeSpec& spec) {
@@ -42,7 +47,7 @@ BuiltOp BuildFlatten(const NodeSpec& spec) {
   if (axis != rank) axis = NormalAxis(spec, axis, rank);
   const int64_t rows = ElementCount(Shape(shape.begin(), shape.begin() + axis));
   const int64_t columns = ElementCount(Shape(shape.begin() + axis, shape.end()));
-  return Built(spec, {rows, columns});
+  return rows * columns == 0 ? BuiltOfNothing(spec, {rows, columns}) : Built(spec, {rows, columns});
 }
 
 BuiltOp BuildSqueeze(const NodeSpec& spec) {
@@ -116,8 +121,9 @@ Shape ViewOp::InferShape(std::span<const Shape> inputs) const {
   Shape shape = target_, rest = from;
   Checked known = 1;  // beside sizes that are copied, as `rest` is what those leave
   size_t open = shape.size();
+  const bool copies = type_ != "Squeeze" && type_ != "Unsqueeze";
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 0 && type_ == "Reshape") {
+    if (shape[i] == 0 && copies) {
       if (i >= from.size()) fail();
       shape[i] = from[i];
       rest[i] = 1;

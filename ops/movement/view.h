@@ -7,8 +7,8 @@ namespace tilesmith {
 
 class ViewOp : public Op {
  public:
-  // Reshape to `target`, in which of a Reshape 0 copies the input's size at that place, and one -1 takes what
-  // sizes that are not copied leave. `type` is ONNX's name: Reshape, Flatten, Squeeze, Unsqueeze, Identity or
+  // Reshape to `target`, in which 0 copies the input's size at that place (not so of Squeeze and Unsqueeze)
+  // and one -1 takes what is left. `type` is ONNX's name: Reshape, Flatten, Squeeze, Unsqueeze, Identity or
   // Dropout.
   ViewOp(std::string type, Shape target) : type_(std::move(type)), target_(std::move(target)) {}
   // The same shape: Identity, Dropout.

@@ -78,7 +78,7 @@ class ModelMaker : public TypedWriter {
   // With a slope for all, for each channel, for each index of the last axis or for each element.
   ModelTensor Sloped(const ModelTensor& x) {
     Shape slopes = x.shape;
-    const int64_t kept = x.rank() == 0 ? 0 : Between(0, 3);
+    const int64_t kept = x.rank() == 0 ? 3 : Between(0, 3);
     if (kept == 0) slopes = {1};
     if (kept == 1) slopes = {x.shape.back()};
     if (kept == 2 && x.rank() > 1) {
