@@ -80,8 +80,12 @@ bool Op::KernelTakes(std::span<const DataType> inputs) const {
 std::unique_ptr<Kernel> MakeOpKernel(const Op& op, const KernelRequest& request) {
   std::vector<DataType> types;
   types.reserve(request.inputs.size());
-  for (size_t slot = 0; slot < request.inputs.size(); ++slot) types.push_back(request.InputType(slot));
-  return op.KernelTakes(types) ? op.MakeKernel(request) : MakeReferenceKernel(op, request);
+  bool takes = true;
+  for (size_t slot = 0; slot < request.inputs.size(); ++slot) {
+    types.push_back(request.InputType(slot));
+    takes = takes && ElementCount(request.inputs[slot]) > 0;
+  }
+  return takes && op.KernelTakes(types) ? op.MakeKernel(request) : MakeReferenceKernel(op, request);
 }
 
 std::unique_ptr<Kernel> MakeReferenceKernel(const Op& op, const KernelRequest& request) {

@@ -101,7 +101,8 @@ bool AreFloatsOrBf16(std::span<const DataType> types);
 
 // The wrapped Reference, in NCHW: one task, and it allocates. `op` must outlive it.
 std::unique_ptr<Kernel> MakeReferenceKernel(const Op& op, const KernelRequest& request);
-// What runs an op: its own kernel where that takes the inputs' types, else its Reference.
+// What runs an op: its own kernel where that takes the inputs' types, and none of them is without elements;
+// else its Reference. So no kernel meets a size of 0.
 std::unique_ptr<Kernel> MakeOpKernel(const Op& op, const KernelRequest& request);
 
 // A view of a plain tensor that is a plain tensor.

@@ -40,6 +40,13 @@ struct ModelNode {
 struct NodeList {
   std::vector<std::string> inputs, outputs;
   std::vector<ModelNode> nodes;
+  // What the model declares of a body's outputs, sizes that it leaves open being 0; none where that is no
+  // type of ours.
+  struct Declared {
+    Shape shape;
+    DataType type;
+  };
+  std::vector<std::optional<Declared>> declared = {};
 };
 
 // One input of a node: absent (""), an activation, or a constant known at load time.

@@ -48,6 +48,19 @@ void Stack(NodeWriter& writer, const Names& parts, int64_t axis, const std::stri
   writer.Add("Concat", slices, {{"axis", axis}}, output);
 }
 
+// The stack of no iterations, of what the body declares as its output number `index`.
+void StackNothing(const NodeSpec& spec, NodeWriter& writer, size_t index, int64_t axis,
+                  const std::string& output) {
+  const NodeList& body = BodyOf(spec, "body");
+  if (index >= body.declared.size() || !body.declared[index]) {
+    Refuse(spec, "no iteration, and no declaration, gives its stacked outputs a type");
+  }
+  Shape shape = body.declared[index]->shape;
+  shape.insert(shape.begin() + NormalAxis(spec, axis, shape.size() + 1), 0);
+  CheckShape(shape, spec.limits);
+  writer.Add("Constant", {}, {{"value", Tensor(shape, Layout::Nchw(body.declared[index]->type))}}, output);
+}
+
 // Inputs: count, condition, the carried values; then, between iterations, what each iteration so far has
 // given to the stacked outputs, iteration by iteration.
 BuiltOp BuildLoop(const NodeSpec& spec) {
@@ -76,7 +89,10 @@ BuiltOp BuildLoop(const NodeSpec& spec) {
         writer.Add("Identity", {state[i]}, {}, writer.Out(i));
         continue;
       }
-      if (done == 0) Refuse(spec, "no iteration gives its stacked outputs a size");
+      if (done == 0) {
+        StackNothing(spec, writer, i + 1, 0, writer.Out(i));
+        continue;
+      }
       Names along;
       for (size_t k = i - carried; k < parts.size(); k += stacked) along.push_back(parts[k]);
       Stack(writer, along, 0, writer.Out(i));
@@ -154,7 +170,6 @@ BuiltOp BuildScan(const NodeSpec& spec) {
     if (steps >= 0 && shape[axes[i]] != steps) Refuse(spec, "its scanned inputs have different lengths");
     steps = shape[axes[i]];
   }
-  if (steps < 1) Refuse(spec, "a scan of nothing");
   // Every iteration repeats the body: more of them than nodes may be written is said before they are.
   constexpr double kMaxNodes = 1 << 16, kMaxElements = 1 << 26;
   const BodySize size = SizeOf(body);
@@ -184,7 +199,13 @@ BuiltOp BuildScan(const NodeSpec& spec) {
     if (!writer.Out(i).empty()) writer.Add("Identity", {state[i]}, {}, writer.Out(i));
   }
   for (size_t i = 0; i < stacked; ++i) {
-    if (!writer.Out(carried + i).empty()) Stack(writer, parts[i], out_axes[i], writer.Out(carried + i));
+    const std::string& output = writer.Out(carried + i);
+    if (output.empty()) continue;
+    if (steps == 0) {
+      StackNothing(spec, writer, carried + i, out_axes[i], output);
+    } else {
+      Stack(writer, parts[i], out_axes[i], output);
+    }
   }
   return writer.Take();
 }

@@ -4,6 +4,7 @@
 
 #include "layouts/base/check.h"
 #include "ops/base/import_util.h"
+#include "ops/base/input.h"
 #include "ops/conv/conv_depth.h"
 
 namespace tilesmith {
@@ -17,6 +18,18 @@ std::shared_ptr<const Tensor> FloatConstant(const NodeSpec& spec, size_t index, 
     Refuse(spec, fmt::format("its {} must be floats", role));
   }
   return spec.inputs[index].constant;
+}
+
+// No workload has a size of 0: where input or weights have one, every output is the bias or 0.
+BuiltOp BuildSumsOfNothing(const NodeSpec& spec, const ConvWorkload& w, const Tensor* bias) {
+  const Shape shape = {w.mb, w.oc, w.oh, w.ow};
+  NeedFoldable(spec, shape);
+  auto sums = std::make_shared<Tensor>(shape);
+  const int64_t pixels = w.oh * w.ow;
+  for (int64_t i = 0; bias != nullptr && i < sums->size(); ++i) {
+    sums->floats()[i] = bias->floats()[i / pixels % w.oc];
+  }
+  return {std::make_shared<ConstantOp>(std::move(sums)), {}};
 }
 
 BuiltOp BuildConv(const NodeSpec& spec) {
@@ -56,6 +69,7 @@ BuiltOp BuildConv(const NodeSpec& spec) {
     }
     w.post.bias = true;
   }
+  if (weights->size() == 0 || ElementCount(input) == 0) return BuildSumsOfNothing(spec, w, bias.get());
   try {
     return BuiltWithInputs(std::make_shared<ConvOp>(w, weights, bias, std::move(stored)), 1);
   } catch (const Error& error) {

@@ -35,13 +35,16 @@ inline bool NodeRunsIn(const Graph& graph, Graph::NodeId id, const Layout& layou
   const Node& node = graph.node(id);
   const bool stored_as_is = layout.type() == DataType::kF32;
   if (layout.is_nchw() && stored_as_is) return true;
+  const std::vector<Shape> shapes = graph.InputShapes(id);
+  const auto is_empty = [](const Shape& shape) { return ElementCount(shape) == 0; };
+  if (std::ranges::any_of(shapes, is_empty)) return false;  // its Reference runs
   std::vector<DataType> types = graph.InputTypes(id);
   const std::vector<DataType> stored(types.size(), layout.type());
   const bool takes = node.op->AnyTypeInAnyLayout() && node.op->KernelTakes(stored_as_is ? types : stored);
   types.push_back(node.type);
   const bool floats = std::ranges::all_of(types, [](DataType type) { return type == DataType::kF32; });
-  if (!stored_as_is) return floats && takes && node.op->RunsIn(layout, graph.InputShapes(id));
-  return (floats || takes) && node.op->RunsIn(layout, graph.InputShapes(id));
+  if (!stored_as_is) return floats && takes && node.op->RunsIn(layout, shapes);
+  return (floats || takes) && node.op->RunsIn(layout, shapes);
 }
 
 }  // namespace tilesmith

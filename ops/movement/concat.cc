@@ -17,7 +17,21 @@ BuiltOp BuildConcat(const NodeSpec& spec) {
     if (!spec.HasInput(i)) Refuse(spec, fmt::format("input {} is missing", i));
   }
   const int64_t axis = NormalAxis(spec, spec.Int("axis", 1), spec.inputs[0].shape.size());
-  return BuiltWithInputs(std::make_shared<ConcatOp>(axis), static_cast<int>(spec.inputs.size()));
+  const auto op = std::make_shared<ConcatOp>(axis);
+  std::vector<Shape> shapes;
+  std::vector<DataType> types;
+  std::vector<int> parts;  // which of the inputs have elements
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    shapes.push_back(spec.inputs[i].shape);
+    types.push_back(spec.inputs[i].type);
+    if (ElementCount(shapes[i]) > 0) parts.push_back(static_cast<int>(i));
+  }
+  if (parts.empty() || parts.size() == spec.inputs.size()) {
+    return BuiltWithInputs(op, static_cast<int>(spec.inputs.size()));
+  }
+  op->OutputType(types);
+  op->InferShape(shapes);
+  return {op, std::move(parts)};
 }
 
 }  // namespace

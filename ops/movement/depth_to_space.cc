@@ -49,7 +49,7 @@ Shape DepthToSpaceOp::InferShape(std::span<const Shape> inputs) const {
   }
   const int64_t oh = (Checked(in[2]) * p.bh - p.top - p.bottom).value();
   const int64_t ow = (Checked(in[3]) * p.bw - p.left - p.right).value();
-  if (oh < 1 || ow < 1) {
+  if (oh < (in[2] > 0) || ow < (in[3] > 0)) {
     throw Error(ErrorCode::kBadModel,
                 fmt::format("{} of {}: nothing is left", Signature(), ShapeToString(in)));
   }

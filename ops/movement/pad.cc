@@ -95,10 +95,10 @@ Shape PadOp::InferShape(std::span<const Shape> inputs) const {
   bool fits = shape.size() == begin_.size();
   for (size_t axis = 0; fits && axis < shape.size(); ++axis) {
     const int64_t mirrored = std::max(begin_[axis], end_[axis]);
-    if (mode_ == PadMode::kReflect) fits = mirrored < shape[axis];
+    if (mode_ == PadMode::kReflect) fits = mirrored <= 0 || mirrored < shape[axis];
     if (mode_ == PadMode::kEdge) fits = mirrored <= 0 || shape[axis] > 0;
     shape[axis] = (Checked(shape[axis]) + begin_[axis] + end_[axis]).value();
-    fits = fits && shape[axis] >= 1;
+    fits = fits && shape[axis] >= 0;
   }
   if (!fits) {
     throw Error(ErrorCode::kBadModel,

@@ -18,13 +18,25 @@ BuiltOp Built(const NodeSpec& spec, Shape target) {
   return BuiltWithInputs(std::make_shared<ViewOp>(spec.op_type, std::move(target)), 1);
 }
 
+// A view without elements, of which no size is open or copied.
+BuiltOp BuiltOfNothing(const NodeSpec& spec, const Shape& target) {
+  CheckShape(target, spec.limits);
+  return {
+      std::make_shared<ConstantOp>(std::make_shared<const Tensor>(target, Layout::Nchw(spec.inputs[0].type))),
+      {}};
+}
+
 BuiltOp BuildReshape(const NodeSpec& spec) {
   NeedInputs(spec, 1, 2);
   const std::optional<std::vector<int64_t>> target = IntsFromAttributeOrInput(spec, "shape", 1);
   if (!target) Refuse(spec, "it states no shape");
   const bool has_zero = std::ranges::find(*target, 0) != target->end();
-  if (spec.Int("allowzero", 0) != 0 && has_zero) Refuse(spec, "allowzero with a size of 0 is not supported");
-  return Built(spec, *target);
+  if (spec.Int("allowzero", 0) == 0 || !has_zero) return Built(spec, *target);
+  if (ElementCount(spec.inputs[0].shape) != 0) {
+    Refuse(spec, fmt::format("{} elements as {}, which has none", ElementCount(spec.inputs[0].shape),
+                             ShapeToString(*target)));
+  }
+  return BuiltOfNothing(spec, *target);
 }
 
 BuiltOp BuildFlatten(const NodeSpec& spec) {
@@ -35,7 +47,7 @@ BuiltOp BuildFlatten(const NodeSpec& spec) {
   if (axis != rank) axis = NormalAxis(spec, axis, rank);
   const int64_t rows = ElementCount(Shape(shape.begin(), shape.begin() + axis));
   const int64_t columns = ElementCount(Shape(shape.begin() + axis, shape.end()));
-  return Built(spec, {rows, columns});
+  return rows * columns == 0 ? BuiltOfNothing(spec, {rows, columns}) : Built(spec, {rows, columns});
 }
 
 BuiltOp BuildSqueeze(const NodeSpec& spec) {
@@ -106,16 +118,16 @@ Shape ViewOp::InferShape(std::span<const Shape> inputs) const {
   const auto fail = [&]() {
     throw Error(ErrorCode::kBadModel, fmt::format("{} cannot view {}", Signature(), ShapeToString(from)));
   };
-  Shape shape = target_;
-  Checked known = 1;
+  Shape shape = target_, rest = from;
+  Checked known = 1;  // beside sizes that are copied, as `rest` is what those leave
   size_t open = shape.size();
   const bool copies = type_ != "Squeeze" && type_ != "Unsqueeze";
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && copies) {
       if (i >= from.size()) fail();
       shape[i] = from[i];
-    }
-    if (shape[i] == -1 && open == shape.size()) {
+      rest[i] = 1;
+    } else if (shape[i] == -1 && open == shape.size()) {
       open = i;
     } else if (shape[i] < 0) {
       fail();
@@ -123,13 +135,12 @@ Shape ViewOp::InferShape(std::span<const Shape> inputs) const {
       known *= shape[i];
     }
   }
-  const int64_t count = ElementCount(from);
+  const int64_t count = ElementCount(rest);
   if (open < shape.size()) {
     if (known.value() == 0 || count % known.value() != 0) fail();
     shape[open] = count / known.value();
-    known *= shape[open];
   }
-  if (known.value() != count) fail();
+  if (ElementCount(shape) != ElementCount(from)) fail();
   return shape;
 }
 

@@ -27,7 +27,7 @@ std::string ExampleFlag(const std::string& name, const onnx::TensorShapeProto& s
 int64_t ResolveDimension(const onnx::ValueInfoProto& input, int index, const ImportOptions& options) {
   const Dimension& dim = input.type().tensor_type().shape().dim(index);
   if (index == 0 && options.batch) return *options.batch;
-  if (dim.dim_value() > 0) return dim.dim_value();
+  if (dim.has_dim_value() && dim.dim_value() >= 0) return dim.dim_value();
   if (const auto given = options.dims.find(dim.dim_param()); given != options.dims.end())
     return given->second;
   for (const std::string& name : {input.name(), std::string()}) {
@@ -68,7 +68,7 @@ Shape ResolveInputShape(const onnx::ValueInfoProto& input, const ImportOptions& 
     for (int i = 0; i < rank; ++i) shape.push_back(ResolveDimension(input, i, options));
   }
   for (const int64_t size : shape) {
-    if (size <= 0) Fail(input, fmt::format("its shape {} must be positive", ShapeToString(shape)));
+    if (size < 0) Fail(input, fmt::format("its shape {} must not be negative", ShapeToString(shape)));
   }
   return shape;
 }

@@ -38,6 +38,13 @@ int64_t SizeOf(const ModelNode& node) {
   return size;
 }
 
+// A tensor without elements. There is only one of its shape and type, so that its value is known wherever
+// these are: it is a constant, and what follows from it and other constants is computed at load time. A node
+// that would compute one never enters the graph.
+std::shared_ptr<const Tensor> Nothing(const Shape& shape, DataType type) {
+  return std::make_shared<const Tensor>(shape, Layout::Nchw(type));
+}
+
 }  // namespace
 
 NodeImporter::NodeImporter(Graph graph, NodeImporterOptions options)
@@ -59,6 +66,7 @@ void NodeImporter::AddInput(const std::string& name, const Shape& shape, DataTyp
   value.node = AddNamed(name, std::make_shared<InputOp>(shape, type), {});
   value.info.shape = shape;
   value.info.type = type;
+  if (ElementCount(shape) == 0) value.info.constant = Nothing(shape, type);
   values_[name] = std::move(value);
 }
 
@@ -178,10 +186,8 @@ void NodeImporter::BuildOutputs(const ModelNode& node, const std::string& name) 
 
 NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& built, bool written) {
   Spend(built.operations);
-  std::vector<const Tensor*> constants;
   for (const int index : built.data_inputs) {
     if (!spec.HasInput(index)) throw Error(ErrorCode::kBadModel, fmt::format("input {} is missing", index));
-    if (spec.inputs[index].constant) constants.push_back(spec.inputs[index].constant.get());
   }
   Value value;
   if (const auto* constant = dynamic_cast<const ConstantOp*>(built.op.get())) {
@@ -192,15 +198,13 @@ NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& bui
     } else {
       Spend(static_cast<double>(value.info.constant->size()));
     }
-  } else if (constants.size() == built.data_inputs.size()) {
-    value = Fold(*built.op, constants);
+  } else if ((value.info.constant = Fold(spec, built)) != nullptr) {
     const auto* dequantize = dynamic_cast<const DequantizeLinearOp*>(built.op.get());
     if (built.op->IsView()) value.info.narrow = spec.inputs[built.data_inputs[0]].narrow;
     if (dequantize != nullptr && dequantize->is_constant() && dequantize->quantization().block == 0) {
       value.info.stored =
           std::make_shared<const QuantizedTensor>(spec.inputs[0].constant, dequantize->quantization());
     }
-    return value;
   } else {
     std::vector<Graph::NodeId> sources;
     for (const int index : built.data_inputs) {
@@ -220,26 +224,29 @@ NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& bui
   return value;
 }
 
-NodeImporter::Value NodeImporter::Fold(const Op& op, const std::vector<const Tensor*>& constants) {
+std::shared_ptr<const Tensor> NodeImporter::Fold(const NodeSpec& spec, const BuiltOp& built) {
+  const Op& op = *built.op;
   std::vector<Shape> shapes;
   std::vector<DataType> types;
+  std::vector<const Tensor*> constants;
   double operations = 0;
-  for (const Tensor* constant : constants) {
-    shapes.push_back(constant->shape());
-    types.push_back(constant->type());
-    operations += static_cast<double>(constant->size());
+  for (const int index : built.data_inputs) {
+    const NodeInput& input = spec.inputs[index];
+    shapes.push_back(input.shape);
+    types.push_back(input.type);
+    if (!input.constant) continue;
+    constants.push_back(input.constant.get());
+    operations += static_cast<double>(input.constant->size());
   }
-  op.OutputType(types);
+  const DataType type = op.OutputType(types);
   const Shape shape = op.InferShape(shapes);
   CheckShape(shape, graph_.limits());
+  if (ElementCount(shape) == 0) return Nothing(shape, type);
+  if (constants.size() < shapes.size()) return nullptr;
   Spend(operations + static_cast<double>(ElementCount(shape)) + op.Flops(shapes));
-  Value value;
   const bool by_kernel = options_.machine != nullptr && op.HasFastKernel() && op.KernelTakes(types);
-  value.info.constant = std::make_shared<const Tensor>(by_kernel ? RunOnce(op, constants, *options_.machine)
-                                                                 : op.Reference(constants));
-  value.info.shape = value.info.constant->shape();
-  value.info.type = value.info.constant->type();
-  return value;
+  return std::make_shared<const Tensor>(by_kernel ? RunOnce(op, constants, *options_.machine)
+                                                  : op.Reference(constants));
 }
 
 void NodeImporter::Spend(double operations) {

@@ -79,7 +79,9 @@ class NodeImporter {
   BuiltOp BuildCall(const NodeSpec& spec) const;
   void Expand(BuiltOp built);
   Value Build(const NodeSpec& spec, const BuiltOp& built, bool written);
-  Value Fold(const Op& op, const std::vector<const Tensor*>& constants);
+  // What the op computes, where that is known now: all that it reads is, or the result has no elements. Null
+  // elsewhere.
+  std::shared_ptr<const Tensor> Fold(const NodeSpec& spec, const BuiltOp& built);
   void Spend(double operations);
   void CheckExtraOutputs(const ModelNode& node) const;
   std::vector<NodeInput> InputsOf(const ModelNode& node) const;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "layouts/base/error.h"
 #include "ops/base/onnx_type.h"
 
@@ -147,8 +149,24 @@ ModelNode MakeModelNode(const onnx::NodeProto& proto, TensorReader& reader) {
   return node;
 }
 
+namespace {
+
+std::optional<NodeList::Declared> DeclaredBy(const onnx::ValueInfoProto& output) {
+  const onnx::TypeProto_Tensor& tensor = output.type().tensor_type();
+  const std::optional<DataType> type = TypeOfOnnx(tensor.elem_type());
+  if (!type) return std::nullopt;
+  NodeList::Declared declared{{}, *type};
+  for (const auto& dim : tensor.shape().dim()) {
+    declared.shape.push_back(std::max<int64_t>(dim.dim_value(), 0));
+  }
+  return declared;
+}
+
+}  // namespace
+
 NodeList MakeNodeList(const onnx::GraphProto& proto, TensorReader& reader) {
   NodeList list;
+  for (const onnx::ValueInfoProto& output : proto.output()) list.declared.push_back(DeclaredBy(output));
   for (const onnx::ValueInfoProto& input : proto.input()) list.inputs.push_back(input.name());
   for (const onnx::ValueInfoProto& output : proto.output()) list.outputs.push_back(output.name());
   for (const onnx::TensorProto& initializer : proto.initializer()) {

@@ -126,7 +126,7 @@ std::string GlobalPoolOp::Signature() const { return std::string(Type()) + (keep
 
 Shape GlobalPoolOp::InferShape(std::span<const Shape> inputs) const {
   const Shape& in = inputs[0];
-  if (in.size() != 4 || in[2] * in[3] == 0) {
+  if (in.size() != 4) {
     throw Error(ErrorCode::kBadModel, fmt::format("{} needs a 2-D image, got {}", Type(), ShapeToString(in)));
   }
   return keep_dims_ ? Shape{in[0], in[1], 1, 1} : Shape{in[0], in[1]};

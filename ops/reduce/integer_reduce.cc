@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
@@ -55,11 +56,24 @@ void Take(IntegerReduceKind kind, T value, T& extreme, Accumulator<T>& sum) {
   }
 }
 
+// The largest of no numbers is below all others, the smallest above.
+template <typename T>
+T ExtremeOfNone(IntegerReduceKind kind) {
+  const bool max = kind == IntegerReduceKind::kMax;
+  if constexpr (std::is_integral_v<T>) {
+    return max ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+  } else {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    return static_cast<T>(max ? -kInfinity : kInfinity);
+  }
+}
+
 template <typename T>
 T Finish(IntegerReduceKind kind, T extreme, Accumulator<T> sum, int64_t count) {
   if (kind == IntegerReduceKind::kMax || kind == IntegerReduceKind::kMin) return extreme;
   if constexpr (std::is_integral_v<T>) {
     if (kind == IntegerReduceKind::kMean) {
+      if (count == 0) return 0;  // as ONNX Runtime has it
       return static_cast<T>(std::is_signed_v<T> ? static_cast<uint64_t>(static_cast<int64_t>(sum) / count)
                                                 : sum / static_cast<uint64_t>(count));
     }
@@ -82,10 +96,8 @@ std::string IntegerReduceOp::Signature() const {
 
 Shape IntegerReduceOp::InferShape(std::span<const Shape> inputs) const {
   Shape shape = inputs[0];
-  const bool needs_one = kind_ == IntegerReduceKind::kMax || kind_ == IntegerReduceKind::kMin ||
-                         kind_ == IntegerReduceKind::kMean;
   for (size_t i = axes_.size(); i-- > 0;) {
-    if (axes_[i] >= std::ssize(inputs[0]) || (needs_one && inputs[0][axes_[i]] == 0)) {
+    if (axes_[i] >= std::ssize(inputs[0])) {
       throw Error(ErrorCode::kBadModel, fmt::format("{} of {}", Signature(), ShapeToString(inputs[0])));
     }
     shape[axes_[i]] = 1;
@@ -109,6 +121,7 @@ Tensor IntegerReduceOp::Reference(std::span<const Tensor* const> inputs) const {
     std::vector<char> started(results, 0);
     std::vector<Accumulator<T>> sums(results, kind_ == IntegerReduceKind::kProduct ? 1 : 0);
     T* extremes = out.data<T>();
+    if (count == 0) std::fill_n(extremes, results, ExtremeOfNone<T>(kind_));
     std::vector<int64_t> index(strides.size(), 0);
     int64_t to = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -122,7 +135,7 @@ Tensor IntegerReduceOp::Reference(std::span<const Tensor* const> inputs) const {
       }
     }
     for (int64_t i = 0; i < results; ++i) {
-      extremes[i] = Finish<T>(kind_, extremes[i], sums[i], results == 0 ? 1 : count / results);
+      extremes[i] = Finish<T>(kind_, extremes[i], sums[i], count / results);
     }
   });
   return out;

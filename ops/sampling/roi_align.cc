@@ -194,7 +194,7 @@ std::string RoiAlignOp::Signature() const {
 Shape RoiAlignOp::InferShape(std::span<const Shape> inputs) const {
   const Shape &image = inputs[0], &regions = inputs[1];
   if (image.size() != 4 || regions.size() != 2 || regions[1] != 4 || inputs[2] != Shape{regions[0]} ||
-      image[2] < 1 || image[3] < 1) {
+      (regions[0] > 0 && image[2] * image[3] == 0)) {
     throw Error(ErrorCode::kBadModel, fmt::format("{} of {} at {} and {}", Signature(), ShapeToString(image),
                                                   ShapeToString(regions), ShapeToString(inputs[2])));
   }

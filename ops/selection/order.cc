@@ -61,6 +61,10 @@ BuiltOp BuildHardmax(const NodeSpec& spec) {
   const int64_t axis = NormalAxis(spec, spec.Int("axis", flat ? 1 : -1), shape.size());
   NodeWriter writer(spec);
   std::string x = writer.In(0);
+  if (ElementCount(shape) == 0) {  // there may be no largest
+    writer.Add("Identity", {x}, {}, writer.Out(0));
+    return writer.Take();
+  }
   int64_t size = shape[axis], along = axis;
   if (flat) {
     x = writer.Add("Flatten", {x}, {{"axis", axis}});

@@ -249,7 +249,8 @@ TEST(OnnxImport, DynamicSizes) {
   EXPECT_EQ(shape({.dims = {{"height", 8}, {"width", 9}, {"N", 2}}}), (Shape{2, 3, 8, 9}));
   EXPECT_EQ(shape({.input_shapes = {{"x", {5, 3, 6, 7}}}}), (Shape{5, 3, 6, 7}));
   EXPECT_THAT(RefusedModel(model, {.input_shapes = {{"x", {5, 3}}}}), HasSubstr("2 dimensions"));
-  EXPECT_THAT(RefusedModel(model, {.input_shapes = {{"x", {5, 3, 0, 2}}}}), HasSubstr("positive"));
+  EXPECT_EQ(shape({.input_shapes = {{"x", {5, 3, 0, 2}}}}), (Shape{5, 3, 0, 2}));
+  EXPECT_THAT(RefusedModel(model, {.input_shapes = {{"x", {5, 3, -1, 2}}}}), HasSubstr("negative"));
   const auto usage = [&](const ImportOptions& options) {
     return Refusal(ErrorCode::kUsage, [&] { model.Import(options); });
   };

@@ -56,8 +56,9 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::functio
   }
   for (const Shape& shape : shapes) {
     for (const int64_t size : shape) {
-      if (size < 1) {
-        throw Error(ErrorCode::kUsage, fmt::format("inputs of {}: sizes must be positive", TextOf(shapes)));
+      if (size < 0) {
+        throw Error(ErrorCode::kUsage,
+                    fmt::format("inputs of {}: sizes must not be negative", TextOf(shapes)));
       }
     }
   }

@@ -51,7 +51,7 @@ NamedSize ParseNamedSize(const std::string& text) {
   while (true) {
     int64_t size = 0;
     const auto [after, error] = std::from_chars(at, end, size);
-    if (error != std::errc() || size < 1) throw reject();
+    if (error != std::errc() || size < 0) throw reject();
     named.sizes.push_back(size);
     if (after == end) return named;
     if (*after != 'x') throw reject();
@@ -76,8 +76,11 @@ NetworkOptions BuiltInOptions(const ModelOptions& options) {
   NetworkOptions network;
   network.limits = LimitsOf(options);
   if (options.batch > 0) network.batch = options.batch;
+  const auto fits = [](const std::string& name, const Shape& s) {
+    return name == "input" && s.size() == 4 && s[1] == 3 && std::ranges::find(s, 0) == s.end();
+  };
   for (const auto& [name, shape] : options.shapes) {
-    if (name != "input" || shape.size() != 4 || shape[1] != 3) {
+    if (!fits(name, shape)) {
       throw Error(ErrorCode::kUsage, fmt::format("the input of {} is input=Nx3xHxW, got {}={}", options.model,
                                                  name, ShapeToString(shape)));
     }
@@ -87,9 +90,7 @@ NetworkOptions BuiltInOptions(const ModelOptions& options) {
   for (const std::string& text : options.input_shapes) {
     const NamedSize named = ParseNamedSize(text);
     const Shape& sizes = named.sizes;
-    const bool matches = named.name == "input" && sizes.size() == 4 && sizes[1] == 3 &&
-                         (options.batch == 0 || sizes[0] == options.batch);
-    if (!matches) {
+    if (!fits(named.name, sizes) || (options.batch != 0 && sizes[0] != options.batch)) {
       throw Error(ErrorCode::kUsage,
                   fmt::format("the input of {} is input=Nx3xHxW (N as --batch says, if given), got "
                               "--input-shape {}",

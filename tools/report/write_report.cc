@@ -69,7 +69,8 @@ FoundGraph FindGraph(ModelOptions model, const Plan& plan) {
 void AddBench(const std::string& path, const Plan& plan, SavedResults& results) {
   if (path.empty()) return;
   results.Add(ReadTextFile(path), path, plan);
-  if (!results.Has("geomean_ratio") && !results.Has("sweep"))
+  // A network without convolutions has no mean of their ratios.
+  if (!results.Has("geomean_ratio") && !results.Has("network_plan") && !results.Has("sweep"))
     throw Error(ErrorCode::kUsage, fmt::format("{}: not what `tilesmith bench --json` prints", path));
 }
 

@@ -1,7 +1,8 @@
 // Random models (tests/support/ops/random_model.h): imported, optimized and executed they compute what their
-// nodes' references do one by one, in the schedules without tuning of every instruction set.
+// nodes' references do one by one, in the schedules without tuning of every instruction set and in mixtures
+// of layouts. Some are of sizes that may be 0, others of sizes that are all equal.
 //
-// TILESMITH_RANDOM_MODELS=N takes N of them, from seed TILESMITH_RANDOM_SEED (default 0) on.
+// TILESMITH_RANDOM_MODELS=N takes N of each, from seed TILESMITH_RANDOM_SEED (default 0) on.
 // TILESMITH_MODELS_OUT=FOLDER writes them there instead, for tests/tools/ort/random_models.py.
 #include <gtest/gtest.h>
 
@@ -35,16 +36,31 @@ double Tolerance(Executor& executor, const Graph& graph, const Plan& plan, const
   return 2 * check.allowed;
 }
 
-void CheckModel(uint64_t seed) {
+// Ends, and ops without a schedule of their own, in any layouts that they run in.
+void MixLayouts(const Graph& graph, TestRandom& random, Plan& plan) {
+  const std::vector<Layout> layouts = {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8),
+                                       Layout::Blocked(3)};
+  plan.ends = {random.Pick(layouts), random.Pick(layouts)};
+  for (NodePlan& planned : plan.nodes) {
+    const Graph::NodeId id = graph.Find(planned.node).value();
+    const Op& op = *graph.node(id).op;
+    const Layout layout = random.Pick(layouts);
+    if (planned.record || op.IsView() || graph.Inputs(id).empty() || !NodeRunsIn(graph, id, layout)) continue;
+    planned.layouts = NodeLayouts(graph, id, layout, layout);
+  }
+}
+
+void CheckModel(uint64_t seed, RandomSizes sizes) {
   TestRandom random(seed);
-  const Graph imported = RandomModel(random).Import();
+  const Graph imported = RandomModel(random, sizes).Import();
   const Target cpu =
       CapIsa(TestCpu(), random.Pick(std::vector<Isa>{Isa::kPortable, Isa::kAvx2, Isa::kAvx512}));
   const std::vector<Tensor> inputs = RandomInputs(imported, seed);
   const std::vector<Tensor> expected = RunReference(imported, Pointers(inputs));
   const Graph graph = OptimizeGraph(imported);
   const int threads = random.Integer(1, 4) == 1 ? 2 : 1;
-  const Plan plan = HeuristicPlan(graph, cpu, threads);
+  Plan plan = HeuristicPlan(graph, cpu, threads);
+  if (random.Integer(1, 3) == 1) MixLayouts(graph, random, plan);
   Executor executor(graph, plan, OpenDevice(cpu, threads));
   const ExpectedRun run{graph, inputs, expected, plan.ends};
   double tolerance = kAllowedDifference;
@@ -55,7 +71,9 @@ void CheckModel(uint64_t seed) {
   ExpectOutputs(executor, run, tolerance);
 }
 
-TEST(RandomModels, ComputeTheReference) {
+class RandomModels : public testing::TestWithParam<RandomSizes> {};
+
+TEST_P(RandomModels, ComputeTheReference) {
   const uint64_t first = NumberFrom("TILESMITH_RANDOM_SEED", 0);
   const uint64_t count = NumberFrom("TILESMITH_RANDOM_MODELS", 120);
   const char* folder = std::getenv("TILESMITH_MODELS_OUT");
@@ -63,13 +81,22 @@ TEST(RandomModels, ComputeTheReference) {
     SCOPED_TRACE("TILESMITH_RANDOM_SEED=" + std::to_string(seed));
     if (folder != nullptr) {
       TestRandom random(seed);
-      WriteTextFile(std::string(folder) + "/" + std::to_string(seed) + ".onnx", RandomModel(random).Bytes());
+      WriteTextFile(std::string(folder) + "/" + std::to_string(seed) + ".onnx",
+                    RandomModel(random, GetParam()).Bytes());
       continue;
     }
-    CheckModel(seed);
+    ASSERT_NO_THROW(CheckModel(seed, GetParam()));
     if (HasFailure()) return;
   }
 }
+
+std::string NameOf(const testing::TestParamInfo<RandomSizes>& info) {
+  constexpr const char* kNames[] = {"mixed", "zero", "equal"};
+  return kNames[static_cast<int>(info.param)];
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, RandomModels,
+                         testing::Values(RandomSizes::kMixed, RandomSizes::kSomeZero, RandomSizes::kAllEqual),
+                         NameOf);
 
 }  // namespace
 }  // namespace tilesmith

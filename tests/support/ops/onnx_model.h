@@ -12,9 +12,10 @@ namespace tilesmith {
 
 // A size, or the name of an open one.
 struct OnnxDim {
+  OnnxDim(int v) : value(v) {}  // 0, too, is a size and no pointer
   OnnxDim(int64_t v) : value(v) {}
   OnnxDim(const char* s) : symbol(s) {}
-  int64_t value = 0;  // 0: dynamic
+  int64_t value = -1;  // dynamic
   std::string symbol;
 };
 
@@ -36,7 +37,7 @@ struct OnnxModel {
     tensor->mutable_shape();
     for (const OnnxDim& dim : dims) {
       auto* size = tensor->mutable_shape()->add_dim();
-      if (dim.value > 0) size->set_dim_value(dim.value);
+      if (dim.value >= 0) size->set_dim_value(dim.value);
       if (!dim.symbol.empty()) size->set_dim_param(dim.symbol);
     }
   }

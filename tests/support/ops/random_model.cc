@@ -18,9 +18,14 @@ class ModelMaker : public TypedWriter {
     for (int64_t i = 0; i < inputs; ++i) {
       Shape shape(Between(1, 5));
       for (int64_t& size : shape) size = Size();
-      if (Once(2)) shape = {Between(1, 2), random_.Pick(kChannels), Between(1, 7), Between(1, 7)};
+      while (ElementCount(shape) > kMaxSize) shape.pop_back();
+      if (Once(2)) {
+        shape = {SizeOr(Between(1, 2)), zeros_ ? SizeOr(Channels()) : Channels(), SizeOr(Between(1, 7)),
+                 SizeOr(Between(1, 7))};
+      }
       AddInput(shape);
     }
+    inputs_ = values_;
     if (Once(3)) AddTypedInput();
     const int64_t parts = Between(2, 8);
     for (int64_t i = 0; i < parts; ++i) AddPart();
@@ -42,7 +47,7 @@ class ModelMaker : public TypedWriter {
         &ModelMaker::Attention,   &ModelMaker::BoxHead,   &ModelMaker::Gate,     &ModelMaker::SelectiveSum,
         &ModelMaker::Convolved,   &ModelMaker::Pooled,    &ModelMaker::Chosen,   &ModelMaker::Sampled,
         &ModelMaker::Windows,     &ModelMaker::Typed,     &ModelMaker::Typed,    &ModelMaker::Rarer,
-        &ModelMaker::Rarer};
+        &ModelMaker::Rarer,       &ModelMaker::Quantized, &ModelMaker::Divided};
     ModelTensor value = (this->*kParts[Between(0, std::ssize(kParts) - 1)])();
     if (value.size() > kMaxSize) value = Reduce("ReduceMean", value, {Axis(value)}, true);
     values_.push_back(value);
@@ -50,7 +55,9 @@ class ModelMaker : public TypedWriter {
 
   ModelTensor Function() {
     const ModelTensor x = Pick();
-    switch (Between(0, 5)) {
+    switch (Between(0, 6)) {
+      case 6:
+        return Sloped(x);
       case 0:
         return Map("Exp", Map("Tanh", x));
       case 1:
@@ -66,6 +73,19 @@ class ModelMaker : public TypedWriter {
                                                          "Elu", "Sin", "Atan", "Softsign", "HardSigmoid"}),
                    x);
     }
+  }
+
+  // With a slope for all, for each channel, for each index of the last axis or for each element.
+  ModelTensor Sloped(const ModelTensor& x) {
+    Shape slopes = x.shape;
+    const int64_t kept = x.rank() == 0 ? 3 : Between(0, 3);
+    if (kept == 0) slopes = {1};
+    if (kept == 1) slopes = {x.shape.back()};
+    if (kept == 2 && x.rank() > 1) {
+      slopes.assign(x.rank() - 1, 1);
+      slopes[0] = x.shape[1];
+    }
+    return Node("PRelu", {x.name, Floats(slopes).name}, x.shape);
   }
 
   ModelTensor Combined() {
@@ -148,8 +168,7 @@ class ModelMaker : public TypedWriter {
 
   // Layer, RMS, group and L2 normalization as formulas.
   ModelTensor WrittenNorm() {
-    if (Once(4)) {
-      const ModelTensor x = Image();
+    if (const ModelTensor x = Once(4) ? Image() : ModelTensor(); x.rank() == 4 && x.size() > 0) {
       std::vector<int64_t> counts;
       for (int64_t count = 1; count <= x.shape[1]; ++count) {
         if (x.shape[1] % count == 0) counts.push_back(count);
@@ -225,8 +244,9 @@ class ModelMaker : public TypedWriter {
     const ModelTensor x = Pick(1);
     const int64_t axis = Axis(x), size = x.shape[axis];
     Shape shape = x.shape;
-    const int64_t first = Between(0, size - 1), step = Between(1, 3);
-    if (Once(3)) {  // backwards
+    const int64_t first = size == 0 || (zeros_ && Once(6)) ? size : Between(0, size - 1),
+                  step = Between(1, 3);
+    if (first < size && Once(3)) {  // backwards
       shape[axis] = first / step + 1;
       return Node("Slice", {x.name, Ints({first}), Ints({INT64_MIN}), Ints({axis}), Ints({-step})}, shape);
     }
@@ -261,7 +281,7 @@ class ModelMaker : public TypedWriter {
     Shape shape = x.shape;
     switch (Between(0, 3)) {
       case 0: {
-        std::vector<int64_t> indices(Between(1, 6));
+        std::vector<int64_t> indices(size == 0 ? 0 : Count(6));
         for (int64_t& index : indices) index = Between(-size, size - 1);
         shape[axis] = std::ssize(indices);
         return Node("Gather", {x.name, Ints(indices)}, shape,
@@ -275,13 +295,13 @@ class ModelMaker : public TypedWriter {
       }
       case 2: {
         std::vector<int64_t> repeats(x.rank(), 1);
-        repeats[axis] = Between(1, 3);
+        repeats[axis] = Count(3);
         shape[axis] *= repeats[axis];
         return Node("Tile", {x.name, Ints(repeats)}, shape);
       }
       default: {
         if (x.rank() > 5) return Map("Relu", x);
-        shape.insert(shape.begin(), Between(1, 3));
+        shape.insert(shape.begin(), Count(3));
         return Node("Expand", {x.name, Ints(shape)}, shape);
       }
     }
@@ -289,6 +309,7 @@ class ModelMaker : public TypedWriter {
 
   ModelTensor Product() {
     if (Once(3)) return Dense(Pick(1, 4), Size());
+    if (Once(4)) return Gemm(Pick(2, 2));
     ModelTensor x = Pick(2, 4);
     std::vector<int64_t> turned(x.rank());
     std::iota(turned.begin(), turned.end(), 0);
@@ -302,11 +323,24 @@ class ModelMaker : public TypedWriter {
     return Once(3) ? Map("Relu", product) : product;
   }
 
+  // With either side transposed, and a third matrix that broadcasts or none.
+  ModelTensor Gemm(const ModelTensor& x) {
+    const bool turned = Once(3), turns = Once(2);
+    const int64_t m = x.shape[turned ? 1 : 0], k = x.shape[turned ? 0 : 1], n = Size();
+    const float scale = 1 / std::sqrt(static_cast<float>(std::max<int64_t>(k, 1)));
+    std::vector<std::string> inputs = {x.name, Floats(turns ? Shape{n, k} : Shape{k, n}, -scale, scale).name};
+    const std::vector<Shape> added = {{n}, {1}, {m, 1}, {1, n}, {m, n}, {}};
+    if (Once(2)) inputs.push_back(Floats(random_.Pick(added)).name);
+    return Node("Gemm", inputs, {m, n}, [&](auto& node) {
+      SetInt(node, "transA", turned), SetInt(node, "transB", turns);
+      if (Once(2)) SetFloat(node, "alpha", 0.5F), SetFloat(node, "beta", 2);
+    });
+  }
+
   // One matrix for queries, keys and values, or three; with a mask, or without.
   ModelTensor Attention() {
     ModelTensor x = Pick(3, 3);
-    const int64_t batch = x.shape[0], rows = x.shape[1], heads = Between(1, 3),
-                  depth = random_.Pick(kChannels);
+    const int64_t batch = x.shape[0], rows = x.shape[1], heads = Between(1, 3), depth = Channels();
     const int64_t width = heads * depth;
     const auto head = [&](const ModelTensor& value) {
       return Transpose(Reshape(value, {batch, rows, heads, depth}), {0, 2, 1, 3});
@@ -359,6 +393,7 @@ class ModelMaker : public TypedWriter {
   // Squeeze and excitation, with convolutions or dense layers.
   ModelTensor Gate() {
     const ModelTensor x = Image();
+    if (x.size() == 0) return Convolved();
     const int64_t channels = x.shape[1], narrow = std::max<int64_t>(1, channels / 4);
     const ModelTensor mean = Once(2) ? Node("GlobalAveragePool", {x.name}, {x.shape[0], channels, 1, 1})
                                      : Reduce("ReduceMean", x, {2, 3}, true);
@@ -376,6 +411,7 @@ class ModelMaker : public TypedWriter {
   // Selective kernels: branches weighed by a softmax over them.
   ModelTensor SelectiveSum() {
     const ModelTensor x = Image();
+    if (x.size() == 0) return Convolved();
     const int64_t n = x.shape[0], c = x.shape[1], h = x.shape[2], w = x.shape[3];
     ModelTensor both;
     if (Once(2)) {
@@ -402,6 +438,81 @@ class ModelMaker : public TypedWriter {
       SetInts(node, "pads", {1, 1, 1, 1});
       if (!max) SetInt(node, "count_include_pad", Between(0, 1));
     });
+  }
+
+  // A tensor cut into parts, and one of them, or two together again.
+  ModelTensor Divided() {
+    const ModelTensor x = Pick(1);
+    const int64_t axis = Axis(x), parts = Between(2, 3);
+    std::vector<int64_t> sizes;
+    int64_t rest = x.shape[axis];
+    for (int64_t i = 1; i < parts; ++i) {
+      sizes.push_back(Between(zeros_ || rest == 0 ? 0 : 1, rest));
+      rest -= sizes.back();
+    }
+    sizes.push_back(rest);
+    if (!zeros_ && rest == 0) return Map("Neg", x);
+    std::vector<ModelTensor> results;
+    for (const int64_t size : sizes) {
+      results.push_back({Fresh(), x.shape});
+      results.back().shape[axis] = size;
+    }
+    std::vector<std::string> names;
+    for (const ModelTensor& result : results) names.push_back(result.name);
+    onnx::NodeProto& node = model_.Node("Split", {x.name, Ints(sizes)}, names);
+    SetInt(node, "axis", axis);
+    if (Once(2)) return random_.Pick(results);
+    Shape shape = x.shape;
+    shape[axis] = sizes[0] + sizes.back();
+    return Node("Concat", {results.back().name, results[0].name}, shape,
+                [&](auto& node) { SetInt(node, "axis", axis); });
+  }
+
+  // Bytes from an input of the model on, which nothing before them rounds, so that they are the same however
+  // they are computed; moved and multiplied as bytes. Weights are small enough that no runtime saturates.
+  ModelTensor Quantized() {
+    ModelTensor x = inputs_[Between(0, std::ssize(inputs_) - 1)];
+    const ModelTensor scale = Floats({}, 0.01F, 0.01F), zero = Byte(Between(100, 140));
+    const auto stored = [&](const ModelTensor& real) {
+      const ModelTensor bytes = Node("QuantizeLinear", {real.name, scale.name, zero.name}, real.shape);
+      return Node("DequantizeLinear", {bytes.name, scale.name, zero.name}, real.shape);
+    };
+    x = stored(x);
+    if (x.rank() > 0 && Once(2)) x = stored(Transpose(x, Order(x.rank())));
+    const bool image = x.rank() == 4 && x.shape[2] * x.shape[3] > 0;
+    if (image && Once(3)) x = stored(MaxPooled(x));
+    if (x.rank() == 0 || x.rank() > 4 || Once(4)) return x;
+    const int64_t columns = Channels(), rows = image ? x.shape[1] : x.shape.back();
+    Shape shape = x.shape;
+    shape[image ? 1 : x.rank() - 1] = columns;
+    const ModelTensor weights = SmallBytes(image ? Shape{columns, rows, 1, 1} : Shape{rows, columns});
+    const bool each = Once(2);  // a scale for each channel
+    const ModelTensor scales = each ? Floats({columns}, 0.01F, 0.02F) : Floats({}, 0.015F, 0.015F);
+    const ModelTensor real =
+        Node("DequantizeLinear", {weights.name, scales.name}, weights.shape, [&](auto& node) {
+          if (each) SetInt(node, "axis", image ? 0 : 1);
+        });
+    return Node(image ? "Conv" : "MatMul", {x.name, real.name}, shape);
+  }
+
+  ModelTensor MaxPooled(const ModelTensor& x) {
+    return Node("MaxPool", {x.name}, x.shape, [](auto& node) {
+      SetInts(node, "kernel_shape", {3, 3});
+      SetInts(node, "pads", {1, 1, 1, 1});
+    });
+  }
+  ModelTensor Byte(int64_t value) {
+    const std::string name = Fresh();
+    model_.Weight(name, {}, onnx::TensorProto::UINT8).add_int32_data(static_cast<int32_t>(value));
+    return {name, {}, onnx::TensorProto::UINT8};
+  }
+  ModelTensor SmallBytes(const Shape& shape) {
+    const std::string name = Fresh();
+    onnx::TensorProto& tensor = model_.Weight(name, shape, onnx::TensorProto::INT8);
+    for (int64_t i = 0; i < ElementCount(shape); ++i) {
+      tensor.add_int32_data(static_cast<int32_t>(Between(-60, 60)));
+    }
+    return {name, shape, onnx::TensorProto::INT8};
   }
 
   // By what is not computed, so that no rounding decides.
@@ -432,10 +543,12 @@ class ModelMaker : public TypedWriter {
     const ModelTensor back = Transpose(Reshape(mixed, cut.shape), {0, 1, 3, 2, 4, 5});
     return Reshape(back, {n, h, w, c});
   }
+
+  std::vector<ModelTensor> inputs_;  // floats
 };
 
 }  // namespace
 
-OnnxModel RandomModel(TestRandom& random) { return ModelMaker(random).Make(); }
+OnnxModel RandomModel(TestRandom& random, RandomSizes sizes) { return ModelMaker(random, sizes).Make(); }
 
 }  // namespace tilesmith

@@ -30,7 +30,7 @@ class TypedWriter : public ModelWriter {
 
   ModelTensor Sampled() {
     const ModelTensor x = Image();
-    const Shape places = {x.shape[0], Between(1, 6), Between(1, 6), 2};
+    const Shape places = {x.shape[0], SizeOr(Between(1, 6)), SizeOr(Between(1, 6)), 2};
     const ModelTensor grid = Floats(places, -1.2F, 1.2F);
     const Shape shape = {x.shape[0], x.shape[1], places[1], places[2]};
     return Node("GridSample", {x.name, grid.name}, shape, [&](auto& node) {
@@ -43,7 +43,7 @@ class TypedWriter : public ModelWriter {
 
   // Rarer ops on floats.
   ModelTensor Rarer() {
-    switch (Between(0, 8)) {
+    switch (Between(0, 9)) {
       case 0: {
         const ModelTensor x = Pick(1, 5);
         return Node("CumSum", {x.name, Scalar(Axis(x))}, x.shape,
@@ -76,6 +76,16 @@ class TypedWriter : public ModelWriter {
         const ModelTensor x = Pick(3, 3), y = Map("Tanh", x);
         return Node("Einsum", {x.name, y.name}, {x.shape[0], x.shape[1], x.shape[1]},
                     [](auto& node) { SetString(node, "equation", "bik,bjk->bij"); });
+      }
+      case 8: {
+        const ModelTensor x = Pick(1, 5);
+        const int64_t axis = Axis(x);
+        Shape shape = x.shape;
+        shape[axis] = Between(shape[axis] > 0 && !zeros_ ? 1 : 0, shape[axis]);
+        return Node("TopK", {x.name, Ints({shape[axis]})}, shape, [&](auto& node) {
+          SetInt(node, "axis", axis);
+          node.add_output(Fresh());
+        });
       }
       default: {
         const ModelTensor x = Pick(1, 5);
@@ -145,7 +155,8 @@ class TypedWriter : public ModelWriter {
   }
 
   ModelTensor ReshapedWhole(const ModelTensor& x, const Shape& shape) {
-    return TypedNode("Reshape", {x.name, Ints(shape)}, shape, x.type);
+    return TypedNode("Reshape", {x.name, Ints(shape)}, shape, x.type,
+                     [](auto& node) { SetInt(node, "allowzero", 1); });
   }
 
   // As a type that arithmetic is defined for, of numbers that stay small.
@@ -210,14 +221,16 @@ class TypedWriter : public ModelWriter {
     if (x.rank() == 0) return x;
     const int64_t axis = Axis(x);
     Shape shape = x.shape;
-    if (Once(4)) {
+    const bool some = shape[axis] > 0;
+    if (Once(4) && some) {
       const ModelTensor narrow = Cast(x, kInt32);  // which ONNX Runtime has these for
       shape[axis] = 1;
       return TypedNode(Once(2) ? "ArgMax" : "ArgMin", {narrow.name}, shape, kInt64,
                        [&](auto& node) { SetInt(node, "axis", axis); });
     }
     if (Once(4)) return Small(TypedNode("CumSum", {x.name, Scalar(axis)}, x.shape, x.type));
-    const auto type = random_.Pick(std::vector<std::string>{"ReduceSum", "ReduceMax", "ReduceMin"});
+    const std::string type =
+        some ? random_.Pick(std::vector<std::string>{"ReduceSum", "ReduceMax", "ReduceMin"}) : "ReduceSum";
     const bool keep = Once(2);
     keep ? void(shape[axis] = 1) : void(shape.erase(shape.begin() + axis));
     const ModelTensor result = TypedNode(type, {x.name, Ints({axis})}, shape, x.type,
@@ -237,7 +250,7 @@ class TypedWriter : public ModelWriter {
                          [&](auto& node) { SetInts(node, "perm", order); });
       }
       case 1: {
-        std::vector<int64_t> indices(Between(1, 6));
+        std::vector<int64_t> indices(size == 0 ? 0 : Count(6));
         for (int64_t& index : indices) index = Between(-size, size - 1);
         shape[axis] = std::ssize(indices);
         return TypedNode("Gather", {x.name, Ints(indices)}, shape, x.type,
@@ -249,14 +262,15 @@ class TypedWriter : public ModelWriter {
                          [&](auto& node) { SetInt(node, "axis", axis); });
       }
       case 3: {
-        const int64_t first = Between(0, size - 1);
+        const int64_t first = Between(0, size - 1 + (size == 0));
+        if (size == 0) return x;
         shape[axis] = first + 1;
         return TypedNode("Slice", {x.name, Ints({first}), Ints({INT64_MIN}), Ints({axis}), Ints({-1})}, shape,
                          x.type);
       }
       default: {
         if (x.rank() > 5) return x;
-        shape.insert(shape.begin(), Between(1, 3));
+        shape.insert(shape.begin(), Count(3));
         return TypedNode("Expand", {x.name, Ints(shape)}, shape, x.type);
       }
     }
@@ -273,7 +287,8 @@ class TypedWriter : public ModelWriter {
   }
 
   ModelTensor ConvTransposed(const ModelTensor& x) {
-    const int64_t channels = random_.Pick(kChannels), kernel = Between(2, 3);
+    if (x.shape[1] == 0) return Map("Tanh", x);
+    const int64_t channels = Channels(), kernel = Between(2, 3);
     const Shape shape = {x.shape[0], channels, (x.shape[2] - 1) * 2 + kernel, (x.shape[3] - 1) * 2 + kernel};
     const ModelTensor weights = Floats({x.shape[1], channels, kernel, kernel}, -0.2F, 0.2F);
     return Node("ConvTranspose", {x.name, weights.name}, shape, [&](auto& node) {

@@ -36,18 +36,36 @@ inline void SetString(onnx::NodeProto& node, const std::string& name, const std:
   attribute->set_s(value);
 }
 
+// What sizes the tensors of a random model have.
+enum class RandomSizes {
+  kMixed,     // none is 0
+  kSomeZero,  // some are
+  kAllEqual,  // batch, channels, height and width are one number, so that only its place tells an axis
+};
+
 // Nodes and subgraphs that random models are made of.
 class ModelWriter {
  public:
-  explicit ModelWriter(TestRandom& random) : random_(random), model_(20) { model_.proto.set_ir_version(9); }
+  ModelWriter(TestRandom& random, RandomSizes sizes)
+      : random_(random), zeros_(sizes == RandomSizes::kSomeZero), model_(20) {
+    if (sizes == RandomSizes::kAllEqual) equal_ = Between(2, 6);
+    model_.proto.set_ir_version(9);
+  }
 
  protected:
   static constexpr int64_t kMaxSize = 20000;  // of a tensor
-  const std::vector<int64_t> kChannels = {1, 3, 4, 7, 8, 12, 16, 17, 24};
 
   bool Once(int64_t in) { return random_.Integer(1, in) == 1; }
   int64_t Between(int64_t low, int64_t high) { return random_.Integer(low, high); }
-  int64_t Size() { return random_.Pick(std::vector<int64_t>{1, 1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17}); }
+  // One that may be 0 or has to be equal, where the model's are.
+  int64_t SizeOr(int64_t mixed) { return equal_ > 0 ? equal_ : zeros_ && Once(8) ? 0 : mixed; }
+  int64_t Size() { return SizeOr(random_.Pick(std::vector<int64_t>{1, 1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17})); }
+  // Positive.
+  int64_t Channels() {
+    return equal_ > 0 ? equal_ : random_.Pick(std::vector<int64_t>{1, 3, 4, 7, 8, 12, 16, 17, 24});
+  }
+  // A count of what there may be none of.
+  int64_t Count(int64_t most) { return Between(zeros_ ? 0 : 1, most); }
   std::string Fresh() { return "t" + std::to_string(names_++); }
 
   void AddInput(const Shape& shape) {
@@ -102,7 +120,7 @@ class ModelWriter {
     for (const Shape* s : {&a, &b}) {
       for (size_t i = 0; i < s->size(); ++i) {
         int64_t& size = shape[shape.size() - s->size() + i];
-        size = std::max(size, (*s)[i]);
+        if (size == 1) size = (*s)[i];
       }
     }
     return shape;
@@ -123,14 +141,16 @@ class ModelWriter {
 
   ModelTensor Reshape(const ModelTensor& x, const Shape& shape) {
     if (x.shape == shape) return x;
-    return Node("Reshape", {x.name, Ints(shape)}, shape);
+    return Node("Reshape", {x.name, Ints(shape)}, shape, [](auto& node) { SetInt(node, "allowzero", 1); });
   }
   ModelTensor Transpose(const ModelTensor& x, const std::vector<int64_t>& order) {
     Shape shape;
     for (const int64_t axis : order) shape.push_back(x.shape[axis]);
     return Node("Transpose", {x.name}, shape, [&](auto& node) { SetInts(node, "perm", order); });
   }
+  // Of nothing a sum.
   ModelTensor Reduce(const std::string& type, const ModelTensor& x, std::vector<int64_t> axes, bool keep) {
+    if (x.size() == 0 && type != "ReduceSum") return Reduce("ReduceSum", x, std::move(axes), keep);
     Shape shape;
     for (int64_t axis = 0; axis < x.rank(); ++axis) {
       const bool reduced = std::ranges::find(axes, axis) != axes.end();
@@ -149,7 +169,7 @@ class ModelWriter {
   // x times constant weights over its last axis, with a bias or without.
   ModelTensor Dense(const ModelTensor& x, int64_t columns) {
     const int64_t k = x.shape.back();
-    const auto scale = 1 / std::sqrt(static_cast<float>(k));
+    const auto scale = 1 / std::sqrt(static_cast<float>(std::max<int64_t>(k, 1)));
     Shape shape = x.shape;
     shape.back() = columns;
     const ModelTensor product = Node("MatMul", {x.name, Floats({k, columns}, -scale, scale).name}, shape);
@@ -157,7 +177,7 @@ class ModelWriter {
   }
   ModelTensor Conv(const ModelTensor& x, int64_t channels, int64_t kernel, int64_t groups) {
     const int64_t per_group = x.shape[1] / groups;
-    const float scale = 1 / std::sqrt(static_cast<float>(per_group * kernel * kernel));
+    const float scale = 1 / std::sqrt(static_cast<float>(std::max<int64_t>(per_group, 1) * kernel * kernel));
     Shape shape = x.shape;
     shape[1] = channels;
     std::vector<std::string> inputs = {x.name,
@@ -188,7 +208,13 @@ class ModelWriter {
     }
     return Once(2) ? fitting.back() : random_.Pick(fitting);
   }
-  ModelTensor Image() { return Pick(4, 4); }
+  // One with pixels.
+  ModelTensor Image() {
+    const ModelTensor x = Pick(4, 4);
+    if (x.shape[2] * x.shape[3] > 0) return x;
+    const Shape shape = {x.shape[0], x.shape[1], x.shape[2] + 2, x.shape[3] + 1};
+    return Node("Pad", {x.name, Ints({0, 0, 1, 0, 0, 0, 1, 1})}, shape);
+  }
   int64_t Axis(const ModelTensor& x) { return Between(0, x.rank() - 1); }
   std::vector<int64_t> Order(int64_t rank) {
     std::vector<int64_t> order(rank);
@@ -220,12 +246,15 @@ class ModelWriter {
   ModelTensor Convolved() {
     const ModelTensor x = Image();
     const int64_t kernel = Once(2) ? 1 : 3;
+    const int64_t channels = x.shape[1];
     const ModelTensor y =
-        Once(4) ? Conv(x, x.shape[1], kernel, x.shape[1]) : Conv(x, random_.Pick(kChannels), kernel, 1);
+        Once(4) && channels > 0 ? Conv(x, channels, kernel, channels) : Conv(x, Channels(), kernel, 1);
     return y.shape == x.shape && Once(3) ? Either("Add", y, x) : y;
   }
 
   TestRandom& random_;
+  const bool zeros_;
+  int64_t equal_ = 0;  // the size of most axes, if it is one
   OnnxModel model_;
   int64_t names_ = 0;
   std::vector<ModelTensor> values_;
