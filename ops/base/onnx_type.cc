@@ -59,12 +59,10 @@ std::optional<DataType> TypeOfOnnx(int64_t number) {
 }
 
 int64_t OnnxElementBits(int64_t number) {
-  // By number, as TensorProto.DataType has them: none, f32, u8, i8, u16, i16, i32, i64, string, bool, f16,
-  // f64, u32, u64, complex of 2 x 32 and 2 x 64 bits, bf16, four of 8 bits, u4, i4, f4, f8 of powers of two,
-  // u2, i2.
-  constexpr int64_t kBits[] = {0,  32,  8,  8, 16, 16, 32, 64, 0, 8, 16, 64, 32, 64,
-                               64, 128, 16, 8, 8,  8,  8,  4,  4, 4, 8,  2,  2};
-  return number < 0 || number >= std::ssize(kBits) ? 0 : kBits[number];
+  if (const NarrowType* const narrow = NarrowTypeOf(number)) return narrow->bits;
+  if (number == kDouble) return 64;
+  const std::optional<DataType> type = TypeOfOnnx(number);
+  return type ? 8 * ElementBytes(*type) : 0;
 }
 
 int32_t OnnxTypeNumber(DataType type) {

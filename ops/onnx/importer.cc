@@ -40,6 +40,7 @@ struct OnnxFile::Content {
   struct NamedTensor {
     std::string name;
     std::shared_ptr<const Tensor> value;
+    int64_t narrow = 0;  // ONNX's number of the type that it had before it was unpacked
   };
 
   std::string source;
@@ -263,8 +264,9 @@ Graph ImportContent(Content model, const ImportOptions& options) {
                         {model.source, model.opset, model.functions});
   importer.problems() = std::move(model.refusals);
   for (Content::NamedTensor& constant : model.constants) {
-    if (!options.constants.contains(constant.name))
-      importer.AddConstant(constant.name, std::move(constant.value));
+    if (options.constants.contains(constant.name)) continue;
+    importer.AddConstant(constant.name, std::move(constant.value));
+    if (constant.narrow != 0) importer.SetNarrow(constant.name, constant.narrow);
   }
   for (const std::string& name : model.unknown) importer.AddUnknown(name);
   for (const auto& [name, tensor] : options.constants) {

@@ -25,12 +25,17 @@ using onnx::TensorProto;
   throw Error(ErrorCode::kBadModel, fmt::format("{}: {}", what, reason));
 }
 
-// Checked before any memory is asked for.
-Shape CheckedShape(const TensorProto& proto, int64_t most_elements, const std::string& what) {
+// Checked before any memory is asked for: an element takes at least a byte, or has a narrow type.
+Shape CheckedShape(const TensorProto& proto, const SizeLimits& limits, const std::string& what) {
   const Shape shape(proto.dims().begin(), proto.dims().end());
   const bool empty = std::ranges::find(shape, 0) != shape.end();
+  const NarrowType* const narrow = NarrowTypeOf(proto.data_type());
+  const int64_t per_byte = narrow == nullptr ? 1 : 8 / narrow->bits;
+  const int64_t most = empty               ? kMaxTensorElements
+                       : IsExternal(proto) ? limits.tensor_elements
+                                           : static_cast<int64_t>(proto.ByteSizeLong()) * per_byte;
   try {
-    CheckShape(shape, {.tensor_elements = empty ? kMaxTensorElements : most_elements});
+    CheckShape(shape, {.tensor_elements = most});
   } catch (const Error& error) {
     const bool large = std::ssize(shape) <= kMaxRank && std::ranges::min(shape) >= 0;
     Fail(what, large && !IsExternal(proto)
@@ -99,11 +104,10 @@ struct Filler {
   }
 };
 
-// Packed into bytes in raw_data, or a byte in each entry of the typed field.
-Tensor UnpackedTensor(const TensorProto& proto, const NarrowType& type, const Shape& shape,
-                      const std::string& what) {
+// Packed into bytes in `raw`, or a byte in each entry of the typed field.
+Tensor UnpackedTensor(const TensorProto& proto, const std::string& raw, const NarrowType& type,
+                      const Shape& shape, const std::string& what) {
   Tensor tensor(shape, Layout::Nchw(type.unpacked));
-  const std::string& raw = proto.raw_data();
   const std::vector<uint8_t> typed(proto.int32_data().begin(), proto.int32_data().end());
   const std::span<const uint8_t> bytes =
       raw.empty() ? typed : std::span(reinterpret_cast<const uint8_t*>(raw.data()), raw.size());
@@ -116,29 +120,108 @@ Tensor UnpackedTensor(const TensorProto& proto, const NarrowType& type, const Sh
   return tensor;
 }
 
-std::string data;
-if (external) {
-  const Place place = Find(proto, shape, what);
-  if (type && IsStoredAs(proto.data_type(), *type)) {
-    Tensor tensor(shape, Layout::Nchw(*type), NewMemory::kAnything);
-    Fetch(place, tensor.raw(), what);
-    return tensor;
+// "" where it says none.
+std::string DataEntry(const TensorProto& proto, std::string_view key) {
+  for (const auto& entry : proto.external_data()) {
+    if (entry.key() == key) return entry.value();
   }
-  data.resize(static_cast<size_t>(place.bytes));
-  Fetch(place, reinterpret_cast<std::byte*>(data.data()), what);
+  return "";
 }
-Tensor tensor(shape, Layout::Nchw(*type));
-const Filler filler{proto, external ? data : proto.raw_data(), what, tensor.size()};
-VisitType(*type, [&](auto tag) {
-  using T = typename decltype(tag)::Type;
-  filler.FillAs(tensor.data<T>());
-});
-return tensor;
+
 }  // namespace
+
+bool IsExternal(const TensorProto& proto) { return proto.data_location() == TensorProto::EXTERNAL; }
+std::string LocationOf(const TensorProto& proto) { return DataEntry(proto, "location"); }
+
+TensorReader::Place TensorReader::PlaceOf(const TensorProto& proto, int64_t bytes) const {
+  Place place{.location = LocationOf(proto), .offset = 0, .bytes = bytes};
+  const std::string offset = DataEntry(proto, "offset"), length = DataEntry(proto, "length");
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("data in \"{}\", {}", Visible(Shortened(place.location, 256)), reason));
+  };
+  const auto number = [&](std::string_view name, const std::string& text, int64_t otherwise) {
+    if (text.empty()) return otherwise;
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < 0) {
+      refuse(fmt::format("at a {} that is no number of bytes: \"{}\"", name, Visible(Shortened(text, 32))));
+    }
+    return value;
+  };
+  place.offset = number("offset", offset, 0);
+  if (number("length", length, bytes) != bytes) {
+    refuse(fmt::format("{} bytes, where its shape needs {}", length, bytes));
+  }
+  if (parts_ == nullptr) refuse("which is not read here");
+  int64_t size = 0;
+  try {
+    size = parts_->Size(place.location);
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
+  if (place.offset > size || bytes > size - place.offset)
+    refuse(fmt::format("which ends before it, at {} bytes", size));
+  return place;
+}
+
+TensorReader::Place TensorReader::Find(const TensorProto& proto, const Shape& shape,
+                                       const std::string& what) {
+  const int64_t bits = OnnxElementBits(proto.data_type());
+  if (bits == 0)
+    Fail(what, fmt::format("values of type {} are not supported", OnnxTypeName(proto.data_type())));
+  try {
+    const Place place = PlaceOf(proto, CeilDiv((Checked(ElementCount(shape)) * bits).value(), 8));
+    bytes_ = (Checked(bytes_) + place.bytes).value();  // many tensors may name the same bytes
+    if (bytes_ > limits_.network_bytes)
+      throw Error(ErrorCode::kBadModel,
+                  fmt::format("data in other files: more than {} bytes in all", limits_.network_bytes));
+    return place;
+  } catch (const Error& error) {
+    Fail(what, error.what());
+  }
+}
+
+void TensorReader::Fetch(const Place& place, std::byte* to, const std::string& what) const {
+  try {
+    parts_->Read(place.location, place.offset, {to, static_cast<size_t>(place.bytes)});
+  } catch (const Error& error) {
+    Fail(what, fmt::format("data in \"{}\", {}", Visible(place.location), error.what()));
+  }
+}
+
+Tensor TensorReader::Read(const TensorProto& proto, const std::string& what) {
+  const bool external = IsExternal(proto);
+  const Shape shape = CheckedShape(proto, limits_, what);
+  const NarrowType* const narrow = NarrowTypeOf(proto.data_type());
+  const std::optional<DataType> type = TypeOfOnnx(proto.data_type());
+  if (!type && narrow == nullptr)
+    Fail(what, fmt::format("values of type {} are not supported", OnnxTypeName(proto.data_type())));
+  std::string data;
+  if (external) {
+    const Place place = Find(proto, shape, what);
+    if (type && IsStoredAs(proto.data_type(), *type)) {
+      Tensor tensor(shape, Layout::Nchw(*type), NewMemory::kAnything);
+      Fetch(place, tensor.raw(), what);
+      return tensor;
+    }
+    data.resize(static_cast<size_t>(place.bytes));
+    Fetch(place, reinterpret_cast<std::byte*>(data.data()), what);
+  }
+  const std::string& raw = external ? data : proto.raw_data();
+  if (narrow != nullptr) return UnpackedTensor(proto, raw, *narrow, shape, what);
+  Tensor tensor(shape, Layout::Nchw(*type));
+  const Filler filler{proto, raw, what, tensor.size()};
+  VisitType(tensor.type(), [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    filler.FillAs(tensor.data<T>());
+  });
+  return tensor;
+}
 
 void TensorReader::Embed(TensorProto& proto, const std::string& what) {
   if (!IsExternal(proto)) return;
-  const Place place = Find(proto, CheckedShape(proto, limits_.tensor_elements, what), what);
+  const Place place = Find(proto, CheckedShape(proto, limits_, what), what);
   proto.mutable_raw_data()->resize(static_cast<size_t>(place.bytes));
   Fetch(place, reinterpret_cast<std::byte*>(proto.mutable_raw_data()->data()), what);
   proto.clear_data_location();
@@ -170,9 +253,9 @@ onnx::ModelProto NewModelProto(const std::string& graph_name, int64_t opset) {
 }
 
 ModelBytes SerializeWithData(onnx::ModelProto model, const DataPlacement& placement) {
-  constexpr size_t kSmall =
-      1024;  // bytes of a tensor that stays: shapes and the like, which readers need at once
-  constexpr size_t kPage = 4096;  // so that readers can map each tensor by itself
+  // Bytes of a tensor that stays, shapes and the like, which readers need at once; a page, so that they can
+  // map each tensor by itself.
+  constexpr size_t kSmall = 1024, kPage = 4096;
   ModelBytes result;
   if (placement.always || static_cast<int64_t>(model.ByteSizeLong()) > placement.largest) {
     std::string data;
