@@ -8,6 +8,7 @@
 #include <set>
 
 #include "layouts/base/error.h"
+#include "ops/base/onnx_type.h"
 #include "ops/onnx/input_shape.h"
 #include "ops/onnx/node_importer.h"
 #include "ops/onnx/node_spec.h"
@@ -104,6 +105,16 @@ std::optional<ModelNode> TakeNode(onnx::NodeProto& proto, NodeImporter& importer
   }
 }
 
+// The types of the outputs that are not what they are computed in.
+std::map<std::string, DataType> NarrowOutputs(const onnx::GraphProto& proto) {
+  std::map<std::string, DataType> narrow;
+  for (const onnx::ValueInfoProto& output : proto.output()) {
+    const std::optional<DataType> type = TypeOfOnnx(output.type().tensor_type().elem_type());
+    if (type && ComputedType(*type) != *type) narrow.emplace(output.name(), *type);
+  }
+  return narrow;
+}
+
 constexpr int kMaxCallDepth = 256;  // of functions that call functions
 
 // Functions may call each other, but none may come back to itself: ONNX forbids it, and it would have no end.
@@ -166,8 +177,12 @@ Graph ImportModel(onnx::ModelProto model, const std::string& source, const Impor
   const int64_t opset = DefaultOpset(model);
   CheckOpset(opset, source);
   onnx::GraphProto& proto = *model.mutable_graph();
-  NodeImporter importer(Graph(std::filesystem::path(source).stem().string(), options.limits),
-                        {source, opset, FunctionsOf(model, source)});
+  NodeImporter importer(
+      Graph(std::filesystem::path(source).stem().string(), options.limits),
+      {.source = source,
+       .opset = opset,
+       .functions = FunctionsOf(model, source),
+       .narrow_outputs = options.outputs.empty() ? NarrowOutputs(proto) : std::map<std::string, DataType>()});
   AddConstants(proto, options, importer);
   CheckOptions(proto, source, options);
   AddInputs(proto, source, options, importer);

@@ -151,7 +151,7 @@ std::string ProtobufVersion() { return google::protobuf::internal::VersionString
 Tensor ParseOnnxTensor(std::string_view bytes, const std::string& source) {
   onnx::TensorProto proto;
   if (!Parse(bytes, proto)) Fail(ErrorCode::kBadModel, source, "not a serialized ONNX tensor");
-  return TensorFromProto(proto, source);
+  return StoredTensorFromProto(proto, source);
 }
 
 }  // namespace tilesmith

@@ -72,10 +72,16 @@ struct Filler {
   void FillAs(T* out) const {
     const auto as_it_is = [](T value) { return value; };
     if constexpr (std::is_same_v<T, float>) {
-      if (proto.data_type() == TensorProto::DOUBLE) {
-        Fill<double>(proto.double_data(), out, [](double value) { return static_cast<float>(value); });
-      } else {
-        Fill<float>(proto.float_data(), out, as_it_is);
+      switch (proto.data_type()) {
+        case TensorProto::DOUBLE:
+          return Fill<double>(proto.double_data(), out,
+                              [](double value) { return static_cast<float>(value); });
+        case TensorProto::FLOAT16:
+          return Fill<uint16_t>(proto.int32_data(), out, FromF16Bits);
+        case TensorProto::BFLOAT16:
+          return Fill<uint16_t>(proto.int32_data(), out, FromBf16Bits);
+        default:
+          return Fill<float>(proto.float_data(), out, as_it_is);
       }
     } else if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, Bf16>) {
       Fill<uint16_t>(proto.int32_data(), out, [](uint16_t bits) { return std::bit_cast<T>(bits); });
@@ -91,15 +97,8 @@ struct Filler {
   }
 };
 
-}  // namespace
-
-std::string ElementTypeName(int32_t type) {
-  return onnx::TensorProto_DataType_IsValid(type)
-             ? onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(type))
-             : fmt::format("element type {}", type);
-}
-
-Tensor TensorFromProto(const TensorProto& proto, const std::string& what) {
+// In `becomes` of the type that it has.
+Tensor ReadTensor(const TensorProto& proto, const std::string& what, DataType (*becomes)(DataType)) {
   if (proto.data_location() == TensorProto::EXTERNAL) {
     std::string file;
     for (const auto& entry : proto.external_data()) {
@@ -113,13 +112,29 @@ Tensor TensorFromProto(const TensorProto& proto, const std::string& what) {
   if (!type) {
     Fail(what, fmt::format("values of type {} are not supported", ElementTypeName(proto.data_type())));
   }
-  Tensor tensor(shape, Layout::Nchw(*type));
+  Tensor tensor(shape, Layout::Nchw(becomes(*type)));
   const Filler filler{proto, what, tensor.size()};
-  VisitType(*type, [&](auto tag) {
+  VisitType(tensor.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
     filler.FillAs(tensor.data<T>());
   });
   return tensor;
+}
+
+}  // namespace
+
+std::string ElementTypeName(int32_t type) {
+  return onnx::TensorProto_DataType_IsValid(type)
+             ? onnx::TensorProto_DataType_Name(static_cast<onnx::TensorProto_DataType>(type))
+             : fmt::format("element type {}", type);
+}
+
+Tensor TensorFromProto(const TensorProto& proto, const std::string& what) {
+  return ReadTensor(proto, what, ComputedType);
+}
+
+Tensor StoredTensorFromProto(const TensorProto& proto, const std::string& what) {
+  return ReadTensor(proto, what, [](DataType type) { return type; });
 }
 
 void SetTensor(const std::string& name, const Tensor& tensor, onnx::TensorProto& proto) {

@@ -9,9 +9,11 @@
 
 namespace tilesmith {
 
-// In the type that it has, but for doubles, which become floats. Throws Error(kBadModel) starting with `what`
-// when the data is external, of another type, or does not fill the shape.
+// In the type that it is computed in (ComputedType, onnx_type.h). Throws Error(kBadModel) starting with
+// `what` when the data is external, of another type, or does not fill the shape.
 Tensor TensorFromProto(const onnx::TensorProto& proto, const std::string& what);
+// The same in the type that it has, but for doubles, which become floats.
+Tensor StoredTensorFromProto(const onnx::TensorProto& proto, const std::string& what);
 
 void SetTensor(const std::string& name, const Tensor& tensor, onnx::TensorProto& proto);
 // A float tensor of a graph's interface.

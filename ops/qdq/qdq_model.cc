@@ -12,6 +12,7 @@
 #include "ops/qdq/qdq_plan.h"
 #include "ops/qdq/qdq_writer.h"
 #include "ops/qdq/raise_opset.h"
+#include "ops/qdq/widen_model.h"
 
 namespace tilesmith {
 namespace {
@@ -33,6 +34,11 @@ std::string HashOf(const onnx::GraphProto& graph) {
 }
 
 }  // namespace
+
+std::string WidenedBytes(std::string bytes, const std::string& source) {
+  onnx::ModelProto model = ParseModel(bytes, source);
+  return WidenModel(model, source) ? Serialize(model) : bytes;
+}
 
 struct QdqModel::Impl {
   std::string source, hash;
@@ -68,6 +74,7 @@ QdqModel::QdqModel(std::string_view bytes, const std::string& source, const QdqO
   impl_->source = source;
   impl_->options = options;
   impl_->model = ParseModel(bytes, source);
+  WidenModel(impl_->model, source);
   impl_->hash = HashOf(impl_->model.graph());
   RaiseOpset(impl_->model, source);
   FoldBatchNorms(*impl_->model.mutable_graph(), source);

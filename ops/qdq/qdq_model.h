@@ -69,6 +69,10 @@ struct QdqFile {
   std::vector<QdqLayer> layers;
 };
 
+// The model whose tensors a QdqModel of `bytes` names: one of 16-bit floats as its twin of f32, whose inputs
+// and outputs are Cast (widen_model.h); any other as it is. Throws Error(kBadModel) starting with `source`.
+std::string WidenedBytes(std::string bytes, const std::string& source);
+
 class QdqModel {
  public:
   // Throws Error(kBadModel) starting with `source` when it is no model that can be quantised, also when

@@ -44,12 +44,6 @@ BuiltOp BuildLinear(const NodeSpec& spec, DataType type) {
   return BuiltWithInputs(std::make_shared<LinearOp>(std::move(quantization)), inputs);
 }
 
-// What a floating type other than f32 is computed in, input `index` of the node as f32.
-std::string AsFloat(const NodeSpec& spec, NodeWriter& writer, size_t index) {
-  if (spec.inputs[index].type == DataType::kF32) return writer.In(index);
-  return writer.Add("Cast", {writer.In(index)}, {{"to", int64_t{OnnxTypeNumber(DataType::kF32)}}});
-}
-
 DataType StoredType(const NodeSpec& spec) {
   const int64_t wanted = spec.Int("output_dtype", 0);
   if (wanted == 0) return spec.HasInput(2) ? spec.inputs[2].type : DataType::kU8;
@@ -63,14 +57,11 @@ BuiltOp BuildQuantize(const NodeSpec& spec) {
   const DataType type = StoredType(spec);
   if (!IsStored(type))
     Refuse(spec, fmt::format("numbers of type {} are not quantized to", DataTypeName(type)));
-  if (spec.inputs[0].type == DataType::kF32 && spec.inputs[1].type == DataType::kF32) {
-    return BuildLinear<QuantizeLinearOp>(spec, type);
-  }
+  if (spec.inputs[0].type == DataType::kF32) return BuildLinear<QuantizeLinearOp>(spec, type);
+  if (spec.inputs[0].type != DataType::kI32) Refuse(spec, "integers other than i32 are not supported");
   NodeWriter writer(spec);
-  const bool integers = IsInteger(spec.inputs[0].type);
-  if (integers && spec.inputs[0].type != DataType::kI32)
-    Refuse(spec, "integers other than i32 are not supported");
-  std::vector<std::string> inputs = {AsFloat(spec, writer, 0), AsFloat(spec, writer, 1)};
+  const int64_t floats = OnnxTypeNumber(DataType::kF32);
+  std::vector<std::string> inputs = {writer.Add("Cast", {writer.In(0)}, {{"to", floats}}), writer.In(1)};
   if (spec.HasInput(2)) inputs.push_back(writer.In(2));
   writer.Add("QuantizeLinear", std::move(inputs), spec.attributes, writer.Out(0));
   return writer.Take();
@@ -82,14 +73,7 @@ BuiltOp BuildDequantize(const NodeSpec& spec) {
   if (!IsStored(type) && type != DataType::kI32) {
     Refuse(spec, fmt::format("numbers of type {} are not dequantized", DataTypeName(type)));
   }
-  const DataType scale = spec.inputs[1].type;
-  if (scale == DataType::kF32) return BuildLinear<DequantizeLinearOp>(spec, type);
-  NodeWriter writer(spec);
-  std::vector<std::string> inputs = {writer.In(0), AsFloat(spec, writer, 1)};
-  if (spec.HasInput(2)) inputs.push_back(writer.In(2));
-  const std::string reals = writer.Add("DequantizeLinear", std::move(inputs), spec.attributes);
-  writer.Add("Cast", {reals}, {{"to", int64_t{OnnxTypeNumber(scale)}}}, writer.Out(0));
-  return writer.Take();
+  return BuildLinear<DequantizeLinearOp>(spec, type);
 }
 
 }  // namespace

@@ -138,10 +138,11 @@ TEST(OnnxImport, InputsOfEveryType) {
     Model model;
     model.Input("x", {2, 3}, OnnxTypeNumber(type));
     model.Node("Transpose", {"x"}, {"y"}, "node");
-    model.Output("y");
+    model.Output("y", OnnxTypeNumber(type));
     const Graph graph = model.Import();
-    EXPECT_EQ(graph.node(0).type, type);
-    EXPECT_EQ(graph.node(1).type, type);
+    EXPECT_EQ(graph.node(graph.GraphInputs()[0]).type, type);
+    EXPECT_EQ(graph.node(graph.outputs()[0]).type, type);
+    EXPECT_EQ(graph.node(*graph.Find(ComputedType(type) == type ? "y" : "node")).type, ComputedType(type));
   }
   for (const int32_t number : {TensorProto::STRING, TensorProto::COMPLEX64}) {
     Model model;

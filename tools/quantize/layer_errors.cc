@@ -95,7 +95,8 @@ class InjectedNetwork {
 
 QuantizedLayers QuantizedLayerErrors(const ModelOptions& model, int64_t samples, const DevicePtr& machine,
                                      const WorkSinks& sinks) {
-  const ModelFile file = ReadModel(model);
+  ModelFile file = ReadModel(model);
+  file.bytes = WidenedBytes(std::move(file.bytes), file.source);
   QdqModel quantizable(file.bytes, file.source, model.quantization->options);
   const QdqFile alone = quantizable.WriteAlone(QuantizersOf(*model.quantization, file.source, quantizable));
   QuantizedLayers quantized = {.layers = {}, .titles = quantizable.Titles()};

@@ -43,6 +43,7 @@ class ModelQuantizer {
     result_.calibrated_on = inputs_.description();
     result_.random = inputs_.random();
     result_.bytes_before = file_.bytes.size();
+    file_.bytes = WidenedBytes(std::move(file_.bytes), file_.source);
   }
 
   QuantizedModel Quantize() {
@@ -248,7 +249,7 @@ class ModelQuantizer {
   StageProgress progress_;
   const DevicePtr machine_;
   const CalibrationInputs inputs_;
-  const ModelFile file_;
+  ModelFile file_;  // of floats of 32 bits, as the QdqModel has it
   QdqModel model_;
   std::vector<TensorQuantizer> quantizers_;  // by group
   QuantizedModel result_;
