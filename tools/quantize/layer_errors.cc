@@ -95,8 +95,7 @@ class InjectedNetwork {
 
 QuantizedLayers QuantizedLayerErrors(const ModelOptions& model, int64_t samples, const DevicePtr& machine,
                                      const WorkSinks& sinks) {
-  ModelFile file = ReadModel(model);
-  file.bytes = WidenedBytes(std::move(file.bytes), file.source);
+  const ModelFile file = ReadModel(model);
   QdqModel quantizable(file.bytes, file.source, model.quantization->options);
   const QdqFile alone = quantizable.WriteAlone(QuantizersOf(*model.quantization, file.source, quantizable));
   QuantizedLayers quantized = {.layers = {}, .titles = quantizable.Titles()};
@@ -110,7 +109,8 @@ QuantizedLayers QuantizedLayerErrors(const ModelOptions& model, int64_t samples,
   }
   if (samples == 0) return quantized;
   TensorRunner layers(alone.bytes, file.source, own_outputs, file.import, machine, sinks.stop);
-  InjectedNetwork network(file, outputs, machine);
+  InjectedNetwork network({WidenedBytes(file.bytes, file.source), file.source, file.import}, outputs,
+                          machine);
   std::vector<OutputSums> sums(errors.size());
   int64_t done = 0;
   for (const std::vector<Tensor>& inputs : SamplesOf(network.graph(), model.calibration, samples)) {
