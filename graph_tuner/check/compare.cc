@@ -25,7 +25,8 @@ int64_t CountDifferent(const Tensor& actual, const Tensor& expected, int64_t* fi
 
 TensorDifference CompareTensors(const Tensor& actual, const Tensor& expected) {
   TensorDifference result;
-  if (expected.type() != DataType::kF32 && IsFloating(expected.type()))
+  const auto is_narrow = [](DataType type) { return IsFloating(type) && type != DataType::kF32; };
+  if (is_narrow(actual.type()) || is_narrow(expected.type()))
     return CompareTensors(TransformGeneric(actual, Layout::Nchw()),
                           TransformGeneric(expected, Layout::Nchw()));
   if (expected.type() != DataType::kF32) {

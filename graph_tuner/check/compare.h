@@ -17,7 +17,7 @@ struct TensorDifference {
   int64_t not_numbers = 0;  // elements that are NaN, or the same infinity, on both sides
 };
 
-// Plain tensors of one shape and type.
+// Plain tensors of one shape, and of one type or of floats.
 TensorDifference CompareTensors(const Tensor& actual, const Tensor& expected);
 
 // Elements of plain tensors of one shape and type that are not the same bits; the first of them in `first`,

@@ -306,7 +306,7 @@ NetworkCheck CheckNetwork(Executor& executor, const Graph& graph, const Plan& pl
 }
 
 std::string DescribeAllowed(const NetworkCheck& check) {
-  if (check.allowed > kAllowedDifference) {
+  if (check.allowed > kAllowedDifference && check.allowed <= kRoundingFactor * check.rounding) {
     return fmt::format("{:.1e}, {:.0f} times the {:.1e} that the network makes of its kernels' rounding",
                        check.allowed, kRoundingFactor, check.rounding);
   }

@@ -31,7 +31,7 @@ QuantizedData SmallWeights(const ConvWorkload& workload, uint64_t seed) {
   return data;
 }
 
-double Stored(const Tensor& tensor, int64_t i) {
+double StoredNumber(const Tensor& tensor, int64_t i) {
   return VisitType(tensor.type(), [&](auto tag) {
     return static_cast<double>(tensor.data<typename decltype(tag)::Type>()[i]);
   });
@@ -53,9 +53,9 @@ TEST_P(OneDnnBytesTest, IsWithinAStep) {
   const Tensor theirs = twin->GetOutput(), expected = data.op->Reference(data.inputs());
   const bool real = workload.bytes->out == DataType::kF32;
   for (int64_t i = 0; i < expected.size(); ++i) {
-    const double want = Stored(expected, i), allowed = real            ? 1e-4 * std::max(std::abs(want), 1.0)
-                                                       : data.residual ? 2
-                                                                       : 1;
+    const double want = StoredNumber(expected, i), allowed = real ? 1e-4 * std::max(std::abs(want), 1.0)
+                                                             : data.residual ? 2
+                                                                             : 1;
     ASSERT_NEAR(theirs.floats()[i], want, allowed) << twin->ImplName() << " at " << i;
   }
   EXPECT_FALSE(twin->PackedWeights().empty());

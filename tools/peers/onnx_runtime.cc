@@ -11,6 +11,7 @@
 #include "layouts/base/shared_library.h"
 #include "layouts/base/text_file.h"
 #include "ops/base/onnx_type.h"
+#include "ops/qdq/qdq_model.h"
 #include "tools/network/network_run.h"
 
 namespace tilesmith {
@@ -238,6 +239,13 @@ const std::string& OnnxRuntimeModel::version() const { return impl_->library.ver
 std::string OnnxFileOf(const ModelOptions& model, const std::string& path) {
   if (!model.quantization && FileExists(model.model)) return model.model;
   WriteTextFile(path, model.quantization ? QuantizedFile(model).bytes : BuiltInAsOnnx(model));
+  return path;
+}
+
+std::string TwinInFloats(const std::string& onnx_path, const std::string& path) {
+  const std::string bytes = ReadModelFile(onnx_path), widened = WidenedBytes(bytes, onnx_path);
+  if (widened == bytes) return onnx_path;
+  WriteTextFile(path, widened);
   return path;
 }
 
