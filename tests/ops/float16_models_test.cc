@@ -25,7 +25,7 @@ Tensor InType(const Tensor& tensor, DataType type) {
   return CastOp(type).Reference(inputs);
 }
 
-Tensor Random(const Shape& shape, uint64_t seed, DataType type) {
+Tensor RandomNumbers(const Shape& shape, uint64_t seed, DataType type) {
   Tensor floats(shape);
   FillUniform({floats.floats(), static_cast<size_t>(floats.size())}, seed);
   return InType(floats, type);
@@ -41,7 +41,7 @@ std::vector<Tensor> RunGraph(const Graph& graph, const std::vector<Tensor>& inpu
   return graph.tail() ? graph.tail()->Run(pointers(outputs), nullptr) : outputs;
 }
 
-void ExpectSame(const Tensor& actual, const Tensor& expected) {
+void ExpectSameBits(const Tensor& actual, const Tensor& expected) {
   ASSERT_EQ(actual.type(), expected.type());
   ASSERT_EQ(actual.shape(), expected.shape());
   EXPECT_TRUE(std::equal(actual.raw(), actual.raw() + actual.bytes(), expected.raw()));
@@ -66,7 +66,7 @@ OnnxModel Classifier(const Form& form, DataType rounded) {
   OnnxModel model;
   model.Input("x", {1, 4, 6, 6}, form.ends);
   const auto weight = [&](const std::string& name, const Shape& shape, uint64_t seed) {
-    AddWeight(model, name, InType(Random(shape, seed, rounded), *TypeOfOnnx(form.weights)));
+    AddWeight(model, name, InType(RandomNumbers(shape, seed, rounded), *TypeOfOnnx(form.weights)));
     if (form.weights == form.inside) return name;
     AddCast(model, name, name + "_cast", form.inside);
     return name + "_cast";
@@ -89,19 +89,19 @@ TEST(Float16Models, AreTheirTwinsOfF32BetweenTheirEnds) {
   for (const int32_t narrow : kNarrow) {
     const DataType type = *TypeOfOnnx(narrow);
     const OnnxModel twin = Classifier({kFloat, kFloat, kFloat}, type);
-    const Tensor x = Random({1, 4, 6, 6}, 9, type), wide_x = InType(x, DataType::kF32);
+    const Tensor x = RandomNumbers({1, 4, 6, 6}, 9, type), wide_x = InType(x, DataType::kF32);
     const Tensor expected = RunGraph(twin.Import(), {wide_x})[0];
     const std::string hash = GraphHash(OptimizeGraph(twin.Import()));
     for (const Form& form : {Form{kFloat, narrow, narrow}, Form{kFloat, narrow, kFloat}}) {
       const Graph graph = Classifier(form, type).Import();
-      ExpectSame(RunGraph(graph, {wide_x})[0], expected);
+      ExpectSameBits(RunGraph(graph, {wide_x})[0], expected);
       EXPECT_EQ(GraphHash(OptimizeGraph(graph)), hash) << "a Cast is left";
     }
     for (const Form& form : {Form{narrow, narrow, narrow}, Form{narrow, narrow, kFloat}}) {
       const Graph graph = Classifier(form, type).Import();
       EXPECT_EQ(graph.node(graph.GraphInputs()[0]).name, "x");
       EXPECT_EQ(graph.node(graph.outputs()[0]).name, "y");
-      ExpectSame(RunGraph(graph, {x})[0], InType(expected, type));
+      ExpectSameBits(RunGraph(graph, {x})[0], InType(expected, type));
       const Graph optimized = OptimizeGraph(graph);
       EXPECT_EQ(optimized.size(), OptimizeGraph(twin.Import()).size() + 2) << "more than a Cast at each end";
       for (Graph::NodeId id = 0; id < optimized.size(); ++id) {
@@ -216,7 +216,7 @@ TEST(Float16Models, TailsGiveWhatTheModelSays) {
   ASSERT_EQ(outputs[0].type(), DataType::kF16);
   EXPECT_THAT(ElementsAs<float>(outputs[0]), ElementsAre(9, std::numeric_limits<float>::infinity()));
   EXPECT_THAT(ElementsAs<float>(outputs[1]), ElementsAre(9, 1048576)) << "it does not overflow inside";
-  ExpectSame(outputs[2], x);
+  ExpectSameBits(outputs[2], x);
 }
 
 TEST(Float16Models, BodiesOfBranchesAndLoops) {
