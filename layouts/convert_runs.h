@@ -1,9 +1,10 @@
 // Runs of adjacent elements copied into another type: what transforms between types are made of, and what
 // kernels that compute in f32 read and write other types by.
 //
-// Elements of bf16 are seen as uint16_t. Rounding is to nearest, ties to even; infinities stay, and a NaN
-// stays a (quiet) one of its sign, as Bf16Bits (data_type.h) has it. All strides and counts are in elements.
-// Input and output do not overlap; nothing needs alignment. Thread-safe. Original.
+// Elements of bf16 are seen as uint16_t, those of f16 as HalfBits. Rounding is to nearest, ties to even, as
+// Bf16Bits and F16Bits (data_type.h) have it: infinities stay, a NaN stays a (quiet) one of its sign, and f16
+// that is subnormal is exact whether or not the CPU takes subnormal floats for zero. All strides and counts
+// are in elements. Input and output do not overlap; nothing needs alignment. Thread-safe. Original.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,12 @@
 
 namespace tilesmith {
 
-// What elements of a type become: float and uint16_t are each other's.
+// An F16 (data_type.h) without the code that comes with it, which must not be built for an instruction set.
+struct HalfBits {
+  uint16_t bits;
+};
+
+// What elements of a type become where nothing else is asked for: float and uint16_t are each other's.
 template <typename From>
 struct Converted {
   using Type = float;
@@ -22,11 +28,11 @@ struct Converted<float> {
   using Type = uint16_t;
 };
 
-// As RunMove (transform_moves.h), between types.
-template <typename From>
+// As RunMove (transform_moves.h), between types, one of which is float.
+template <typename From, typename To = typename Converted<From>::Type>
 struct ConvertMove {
   const From* in = nullptr;
-  typename Converted<From>::Type* out = nullptr;
+  To* out = nullptr;
   int64_t in_pixel_stride = 0, out_pixel_stride = 0;
   int64_t in_run_stride = 0, out_run_stride = 0;
   int64_t pixels = 1;
@@ -38,6 +44,7 @@ struct ConvertMove {
 // out[p * out_pixel_stride + r * out_run_stride + i] =
 //     i < length ? in[p * in_pixel_stride + r * in_run_stride + i] converted : 0,
 // for p < pixels, r < runs, i < padded.
-TILESMITH_DECLARE_ISA(template <typename From> void ConvertRuns(const ConvertMove<From>& move))
+TILESMITH_DECLARE_ISA(template <typename From, typename To = typename Converted<From>::Type>
+                      void ConvertRuns(const ConvertMove<From, To>& move))
 
 }  // namespace tilesmith

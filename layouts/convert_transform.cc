@@ -14,16 +14,14 @@ namespace {
 // time by way of a buffer.
 constexpr int64_t kPiecePixels = 64, kPieceChannels = 16;
 
-template <typename From>
+template <typename From, typename To>
 class ConvertKernel : public Kernel {
-  using To = typename Converted<From>::Type;
-
  public:
   ConvertKernel(MovePlan plan, Isa isa)
       : plan_(std::move(plan)),
         interleave_(TILESMITH_DISPATCH(isa, Interleave<float>)),
         deinterleave_(TILESMITH_DISPATCH(isa, Deinterleave<float>)),
-        convert_(TILESMITH_DISPATCH(isa, ConvertRuns<From>)) {
+        convert_(TILESMITH_DISPATCH(isa, ConvertRuns<From, To>)) {
     const bool transposes = plan_.kind == MoveKind::kInterleave || plan_.kind == MoveKind::kDeinterleave;
     for (const ChannelMove& move : plan_.moves) TILESMITH_CHECK(!transposes || move.length <= kPieceChannels);
   }
@@ -149,21 +147,23 @@ class ConvertKernel : public Kernel {
   const MovePlan plan_;
   void (*const interleave_)(const PlaneMove<float>&);
   void (*const deinterleave_)(const PlaneMove<float>&);
-  void (*const convert_)(const ConvertMove<From>&);
+  void (*const convert_)(const ConvertMove<From, To>&);
 };
 
 }  // namespace
 
 bool AreConverted(DataType from, DataType to) {
-  return (from == DataType::kF32 && to == DataType::kBf16) ||
-         (from == DataType::kBf16 && to == DataType::kF32);
+  const auto has_16_bits = [](DataType type) { return type == DataType::kBf16 || type == DataType::kF16; };
+  return (from == DataType::kF32 && has_16_bits(to)) || (has_16_bits(from) && to == DataType::kF32);
 }
 
-std::unique_ptr<Kernel> MakeConvertKernel(MovePlan plan, DataType from, const Target& cpu) {
-  if (from == DataType::kF32) {
-    return std::make_unique<ConvertKernel<float>>(std::move(plan), cpu.isa);
-  }
-  return std::make_unique<ConvertKernel<uint16_t>>(std::move(plan), cpu.isa);
+std::unique_ptr<Kernel> MakeConvertKernel(MovePlan plan, TypePair types, const Target& cpu) {
+  const auto make = [&]<typename From, typename To>(From, To) -> std::unique_ptr<Kernel> {
+    return std::make_unique<ConvertKernel<From, To>>(std::move(plan), cpu.isa);
+  };
+  if (types.from == DataType::kF16) return make(HalfBits(), float());
+  if (types.from == DataType::kBf16) return make(uint16_t(), float());
+  return types.to == DataType::kF16 ? make(float(), HalfBits()) : make(float(), uint16_t());
 }
 
 }  // namespace tilesmith

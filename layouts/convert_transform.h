@@ -9,9 +9,13 @@
 
 namespace tilesmith {
 
-// Whether there are transforms between the two types: they are f32 and bf16.
+// Whether there are transforms between the two types: one is f32, the other f16 or bf16.
 bool AreConverted(DataType from, DataType to);
-// Precondition: AreConverted(from, to).
-std::unique_ptr<Kernel> MakeConvertKernel(MovePlan plan, DataType from, const Target& cpu);
+
+struct TypePair {
+  DataType from, to;
+};
+// Precondition: AreConverted(types.from, types.to).
+std::unique_ptr<Kernel> MakeConvertKernel(MovePlan plan, TypePair types, const Target& cpu);
 
 }  // namespace tilesmith

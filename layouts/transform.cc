@@ -110,8 +110,8 @@ class TransformKernel : public Kernel {
 void CheckTypes(const Layout& from, const Layout& to) {
   if (from.type() == to.type() || AreConverted(from.type(), to.type())) return;
   throw Error(ErrorCode::kBadModel,
-              fmt::format("a layout transform converts f32 and bf16 only: from {} to {}", from.ToString(),
-                          to.ToString()));
+              fmt::format("a layout transform converts between f32 and f16 or bf16 only: from {} to {}",
+                          from.ToString(), to.ToString()));
 }
 
 // One element of one of the types into one of the other.
@@ -165,7 +165,7 @@ std::unique_ptr<Kernel> MakeTransformKernel(const Shape& shape, const Layout& fr
                                             const Target& cpu) {
   CheckTypes(from, to);
   MovePlan plan = PlanTransform(shape, from, to);
-  if (from.type() != to.type()) return MakeConvertKernel(std::move(plan), from.type(), cpu);
+  if (from.type() != to.type()) return MakeConvertKernel(std::move(plan), {from.type(), to.type()}, cpu);
   switch (to.element_bytes()) {
     case 1:
       return std::make_unique<TransformKernel<uint8_t>>(std::move(plan), cpu.isa);

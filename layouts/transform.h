@@ -1,6 +1,6 @@
-// Layout transforms: the same elements, another order, and another type where those are f32 and bf16, rounded
-// as Bf16Bits (data_type.h) says. Elements are of any type otherwise, which stays: between layouts of other
-// different types all of these throw Error(kBadModel).
+// Layout transforms: the same elements, another order, and another type where one is f32 and the other f16 or
+// bf16, rounded as F16Bits and Bf16Bits (data_type.h) say. Elements are of any type otherwise, which stays:
+// between layouts of other different types all of these throw Error(kBadModel).
 #pragma once
 
 #include <memory>

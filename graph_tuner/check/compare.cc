@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "layouts/transform.h"
+
 namespace tilesmith {
 
 bool SameNonFinite(float a, float b) { return std::isnan(a) ? std::isnan(b) : std::isinf(a) && a == b; }
@@ -23,6 +25,10 @@ int64_t CountDifferent(const Tensor& actual, const Tensor& expected, int64_t* fi
 
 TensorDifference CompareTensors(const Tensor& actual, const Tensor& expected) {
   TensorDifference result;
+  const auto is_narrow = [](DataType type) { return IsFloating(type) && type != DataType::kF32; };
+  if (is_narrow(actual.type()) || is_narrow(expected.type()))
+    return CompareTensors(TransformGeneric(actual, Layout::Nchw()),
+                          TransformGeneric(expected, Layout::Nchw()));
   if (expected.type() != DataType::kF32) {
     int64_t first = 0;
     const int64_t different = CountDifferent(actual, expected, &first);

@@ -10,14 +10,14 @@
 namespace tilesmith {
 
 struct TensorDifference {
-  // The largest difference of two numbers, of the largest number expected; of other types than f32, the share
-  // of the elements that differ.
+  // The largest difference of two numbers, of the largest number expected; of other types than floats, the
+  // share of the elements that differ.
   double relative = 0;
   int64_t one_sided = -1;   // the first element that is NaN or infinite on one side only, or differently; -1
   int64_t not_numbers = 0;  // elements that are NaN, or the same infinity, on both sides
 };
 
-// Plain tensors of one shape and type.
+// Plain tensors of one shape, and of one type or of floats.
 TensorDifference CompareTensors(const Tensor& actual, const Tensor& expected);
 
 // Elements of plain tensors of one shape and type that are not the same bits; the first of them in `first`,

@@ -14,6 +14,7 @@
 #include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/executor/schedule.h"
 #include "layouts/base/check.h"
+#include "templates/base/conv_error.h"
 
 namespace tilesmith {
 namespace {
@@ -253,8 +254,10 @@ class Walk {
       double rounding = 0;
       for (int draw = 0; draw < kDraws; ++draw)
         rounding = std::max(rounding, CompareTensors(value.draw(draw), value.value()).relative);
-      const bool floats = node.type == DataType::kF32;
-      const double allowed = floats ? AllowedDifference(rounding) : AllowedDifference(rounding, 0);
+      const bool floats = IsFloating(node.type);
+      // Of 16 bits, numbers that hardly differ may be rounded to neighbours.
+      const double floor = floats ? kAllowedDifference + 2 * HalfUlp(node.type) : 0;
+      const double allowed = AllowedDifference(rounding, floor);
       const double near = difference.relative > 0 ? difference.relative / allowed : 0;
       if (near > nearest) {
         nearest = near;
@@ -268,7 +271,7 @@ class Walk {
         const int64_t at = difference.one_sided;
         check_.wrong =
             fmt::format("output \"{}\": {} is {}, should be {}", node.name, DescribeElement(node.shape, at),
-                        computed[k].floats()[at], value.value().floats()[at]);
+                        ElementText(computed[k], at), ElementText(value.value(), at));
       } else if (!(difference.relative <= allowed)) {
         check_.wrong = fmt::format(
             "output \"{}\" differs from the reference by {:.1e} of {} (allowed: {:.1e}, as the network "
@@ -303,7 +306,7 @@ NetworkCheck CheckNetwork(Executor& executor, const Graph& graph, const Plan& pl
 }
 
 std::string DescribeAllowed(const NetworkCheck& check) {
-  if (check.allowed > kAllowedDifference) {
+  if (check.allowed > kAllowedDifference && check.allowed <= kRoundingFactor * check.rounding) {
     return fmt::format("{:.1e}, {:.0f} times the {:.1e} that the network makes of its kernels' rounding",
                        check.allowed, kRoundingFactor, check.rounding);
   }

@@ -70,10 +70,13 @@ void ComputeInBf16(const ConvTemplate& conv_template, const ConvOp& conv, const 
   written.PutBack();
 }
 
+// Floats as f32.
 std::vector<Tensor> Plain(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> plain;
   plain.reserve(tensors.size());
-  for (const Tensor& tensor : tensors) plain.push_back(InLayout(tensor, Layout::Nchw(tensor.type())));
+  for (const Tensor& tensor : tensors)
+    plain.push_back(
+        InLayout(tensor, Layout::Nchw(IsFloating(tensor.type()) ? DataType::kF32 : tensor.type())));
   return plain;
 }
 

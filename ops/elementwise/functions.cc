@@ -114,16 +114,11 @@ const NamedFunction& Named(FunctionKind kind) {
   return *std::ranges::find(kFunctions, kind, &NamedFunction::kind);
 }
 
-// The functions that map integers to integers; of 16-bit floats any, in floats.
-BuiltOp BuildOfOtherType(const NodeSpec& spec) {
+// The functions that map integers to integers.
+BuiltOp BuildOfIntegers(const NodeSpec& spec) {
   NodeWriter writer(spec);
   const std::string& x = writer.In(0);
-  if (!IsInteger(spec.inputs[0].type)) {
-    if (spec.inputs[0].type == DataType::kBool) Refuse(spec, "only numbers are supported");
-    const std::string floats = writer.Add("CastLike", {x, writer.Float(0)});
-    writer.Add("CastLike", {writer.Add(spec.op_type, {floats}, spec.attributes), x}, {}, writer.Out(0));
-    return writer.Take();
-  }
+  if (!IsInteger(spec.inputs[0].type)) Refuse(spec, "only numbers are supported");
   const std::string zero = writer.Constant(Tensor({}, Layout::Nchw(spec.inputs[0].type)));
   if (spec.op_type == "Neg") {
     writer.Add("Sub", {zero, x}, {}, writer.Out(0));
@@ -142,7 +137,7 @@ BuiltOp BuildOfOtherType(const NodeSpec& spec) {
 
 BuiltOp BuildFunction(const NodeSpec& spec) {
   NeedInputs(spec, 1, 1);
-  if (spec.inputs[0].type != DataType::kF32) return BuildOfOtherType(spec);
+  if (spec.inputs[0].type != DataType::kF32) return BuildOfIntegers(spec);
   const NamedFunction& named = *std::ranges::find(kFunctions, spec.op_type, &NamedFunction::name);
   Function function{named.kind};
   if (!named.alpha.name.empty()) function.alpha = spec.Float(named.alpha.name, named.alpha.fallback);

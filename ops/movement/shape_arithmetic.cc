@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "layouts/base/error.h"
+#include "layouts/convert_transform.h"
+#include "layouts/transform.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/input.h"
@@ -116,23 +118,26 @@ BuiltOp BuildRange(const NodeSpec& spec) {
   return BuiltConstant(std::move(result));
 }
 
+BuiltOp CastTo(DataType type, const NodeSpec& spec) {
+  if (type == spec.inputs[0].type) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
+  return BuiltWithInputs(std::make_shared<CastOp>(type), 1);
+}
+
 BuiltOp BuildCastLike(const NodeSpec& spec) {
   NeedInputs(spec, 2, 2);
-  const DataType to = spec.inputs[1].type;
   if (spec.inputs[1].narrow != 0) {
     Refuse(spec, fmt::format("numbers do not become {}", OnnxTypeName(spec.inputs[1].narrow)));
   }
-  if (to == spec.inputs[0].type) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
-  return BuiltWithInputs(std::make_shared<CastOp>(to), 1);
+  return CastTo(spec.inputs[1].type, spec);
 }
 
 BuiltOp BuildCast(const NodeSpec& spec) {
   NeedInputs(spec, 1, 1);
   const int64_t number = spec.Int("to", 0);
-  const std::optional<DataType> to = TypeOfOnnx(number);
-  if (!to) Refuse(spec, fmt::format("to is {}, an element type that is not supported", OnnxTypeName(number)));
-  if (*to == spec.inputs[0].type) return BuiltWithInputs(std::make_shared<ViewOp>("Identity"), 1);
-  return BuiltWithInputs(std::make_shared<CastOp>(*to), 1);
+  const std::optional<DataType> type = TypeOfOnnx(number);
+  if (!type)
+    Refuse(spec, fmt::format("to is {}, an element type that is not supported", OnnxTypeName(number)));
+  return CastTo(ComputedType(*type), spec);
 }
 
 }  // namespace
@@ -158,6 +163,13 @@ Tensor CastOp::Reference(std::span<const Tensor* const> inputs) const {
   });
   return output;
 }
+
+std::unique_ptr<Kernel> CastOp::MakeKernel(const KernelRequest& request) const {
+  return MakeTransformKernel(request.output, Layout::Nchw(request.InputType(0)), Layout::Nchw(to_),
+                             request.cpu);
+}
+
+bool CastOp::KernelTakes(std::span<const DataType> inputs) const { return AreConverted(inputs[0], to_); }
 
 std::vector<OpImporter> ShapeArithmeticImporters() {
   return {{"Shape", BuildShape},       {"Size", BuildSize},

@@ -1,12 +1,13 @@
-// What exporters emit around Reshape. Shapes are static here, so Shape, Size, Constant, ConstantOfShape and
-// Range import as ConstantOps; Cast is evaluated by constant folding.
+// What exporters emit around Reshape, and Cast. Shapes are static here, so Shape, Size, Constant,
+// ConstantOfShape and Range import as ConstantOps.
 #pragma once
 
 #include "ops/base/op_registry.h"
 
 namespace tilesmith {
 
-// Elements in another type, by ConvertElement (data_type.h). Inputs of any type.
+// Elements in another type, by ConvertElement (data_type.h). Inputs of any type. The kernel is the layout
+// transform that converts (transform.h), where there is one.
 class CastOp : public Op {
  public:
   explicit CastOp(DataType to) : to_(to) {}
@@ -15,6 +16,9 @@ class CastOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType>) const override { return to_; }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool KernelTakes(std::span<const DataType> inputs) const override;
+  bool HasFastKernel() const override { return true; }
 
  private:
   DataType to_;

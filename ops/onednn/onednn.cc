@@ -211,7 +211,7 @@ std::string OneDnnPrimitive::OutputLayoutName() const {
 
 DataType OneDnnPrimitive::OutputType() const {
   const memory::data_type type = impl_->destination->mem.get_desc().data_type();
-  for (const DataType known : {DataType::kF32, DataType::kBf16, DataType::kU8, DataType::kI8})
+  for (const DataType known : {DataType::kF32, DataType::kBf16, DataType::kF16, DataType::kU8, DataType::kI8})
     if (TypeOf(known) == type) return known;
   return DataType::kI32;
 }

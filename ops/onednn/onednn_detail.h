@@ -104,6 +104,8 @@ inline memory::data_type TypeOf(DataType type) {
       return memory::data_type::s32;
     case DataType::kBf16:
       return memory::data_type::bf16;
+    case DataType::kF16:
+      return memory::data_type::f16;
     default:
       TILESMITH_CHECK(false, "{}", DataTypeName(type));
   }

@@ -30,7 +30,7 @@ class Assembler {
   Twin Make(Graph::NodeId id, std::string* refusal) const {
     const Op& op = *graph_.node(id).op;
     const auto inputs = graph_.Inputs(id);
-    if (const DataType type = graph_.node(id).type; type != DataType::kF32 && !IsByte(type)) {
+    if (const DataType type = graph_.node(id).type; !IsFloating(type) && !IsByte(type)) {
       *refusal = fmt::format("no oneDNN twin of {}, which is of {} and not of floats or bytes",
                              op.Signature(), DataTypeName(type));
       return nullptr;

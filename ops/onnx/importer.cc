@@ -48,6 +48,7 @@ struct OnnxFile::Content {
   std::shared_ptr<const ModelFunctions> functions;
   google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> inputs;  // among them, in old files, constants
   std::vector<std::string> outputs;
+  std::map<std::string, DataType> narrow_outputs;  // as NodeImporterOptions has them
   std::vector<NamedTensor> constants;
   std::vector<ModelNode> nodes;
   std::vector<std::string> unknown;  // tensors that are among the refusals, or computed by such nodes
@@ -130,6 +131,16 @@ void AddInputs(const Content& model, const ImportOptions& options, NodeImporter&
   }
 }
 
+// The types of the outputs that are not what they are computed in.
+std::map<std::string, DataType> NarrowOutputs(const onnx::GraphProto& proto) {
+  std::map<std::string, DataType> narrow;
+  for (const onnx::ValueInfoProto& output : proto.output()) {
+    const std::optional<DataType> type = TypeOfOnnx(output.type().tensor_type().elem_type());
+    if (type && ComputedType(*type) != *type) narrow.emplace(output.name(), *type);
+  }
+  return narrow;
+}
+
 constexpr int kMaxCallDepth = 256;  // of functions that call functions
 
 // Functions may call each other, but none may come back to itself: ONNX forbids it, and it would have no end.
@@ -199,6 +210,7 @@ OnnxFile TakeModel(onnx::ModelProto model, const std::string& source, TensorRead
   onnx::GraphProto& graph = *model.mutable_graph();
   content->inputs.Swap(graph.mutable_input());
   for (const onnx::ValueInfoProto& output : graph.output()) content->outputs.push_back(output.name());
+  content->narrow_outputs = NarrowOutputs(graph);
   TakeConstants(graph, reader, *content);
   TakeNodes(graph, reader, *content);
   return OnnxFile(std::move(content));
@@ -260,8 +272,12 @@ namespace {
 
 Graph ImportContent(Content model, const ImportOptions& options) {
   CheckOptions(model, options);
-  NodeImporter importer(Graph(std::filesystem::path(model.source).stem().string(), options.limits),
-                        {model.source, model.opset, model.functions});
+  NodeImporter importer(
+      Graph(std::filesystem::path(model.source).stem().string(), options.limits),
+      {.source = model.source,
+       .opset = model.opset,
+       .functions = model.functions,
+       .narrow_outputs = options.outputs.empty() ? model.narrow_outputs : std::map<std::string, DataType>()});
   importer.problems() = std::move(model.refusals);
   for (Content::NamedTensor& constant : model.constants) {
     if (options.constants.contains(constant.name)) continue;

@@ -6,9 +6,12 @@
 #include <algorithm>
 
 #include "layouts/base/visible.h"
+#include "layouts/transform.h"
 #include "ops/base/input.h"
 #include "ops/base/node_writer.h"
+#include "ops/base/onnx_type.h"
 #include "ops/base/run_once.h"
+#include "ops/movement/shape_arithmetic.h"
 #include "ops/movement/view.h"
 #include "ops/onnx/node_spec.h"
 #include "ops/onnx/node_tail.h"
@@ -29,6 +32,9 @@ constexpr int64_t kOperationsPerElement = 64;
 // Nodes written in the place of others, with the tensors that they read: loops unrolled, functions and
 // branches inlined.
 constexpr int64_t kMaxExpansion = 1 << 19;
+
+// Of the node that has a tensor in f32 where another has it as it is at the network's end.
+std::string WideName(const std::string& tensor) { return tensor + ".f32"; }
 
 int64_t SizeOf(const ModelNode& node) {
   int64_t size = 1 + std::ssize(node.inputs) + std::ssize(node.outputs);
@@ -56,6 +62,9 @@ NodeImporter::NodeImporter(Graph graph, NodeImporterOptions options)
 void NodeImporter::AddConstant(const std::string& name, std::shared_ptr<const Tensor> value,
                                bool initializer) {
   if (initializer) operations_left_ += kOperationsPerElement * value->size();
+  const DataType type = ComputedType(value->type());
+  if (type != value->type())
+    value = std::make_shared<const Tensor>(TransformGeneric(*value, Layout::Nchw(type)));
   Value& entry = values_[name];
   entry.info = {.shape = value->shape(), .type = value->type(), .constant = nullptr};
   entry.info.constant = std::move(value);
@@ -65,8 +74,10 @@ void NodeImporter::AddInput(const std::string& name, const Shape& shape, DataTyp
   Value value;
   value.node = AddNamed(name, std::make_shared<InputOp>(shape, type), {});
   value.info.shape = shape;
-  value.info.type = type;
-  if (ElementCount(shape) == 0) value.info.constant = Nothing(shape, type);
+  value.info.type = ComputedType(type);
+  if (value.info.type != type)
+    value.node = AddNamed(WideName(name), std::make_shared<CastOp>(value.info.type), {*value.node});
+  if (ElementCount(shape) == 0) value.info.constant = Nothing(shape, value.info.type);
   values_[name] = std::move(value);
 }
 
@@ -84,8 +95,13 @@ Graph::NodeId NodeImporter::AddNamed(const std::string& name, OpPtr op,
 
 std::string NodeImporter::NameFor(const ModelNode& node) const {
   std::string output = node.outputs.empty() ? "" : node.outputs[0];
-  return reserved_.contains(output) || node.name.empty() || reserved_.contains(node.name) ? output
-                                                                                          : node.name;
+  const bool is_end = reserved_.contains(output) && !options_.narrow_outputs.contains(output);
+  return is_end || node.name.empty() || reserved_.contains(node.name) ? NodeName(output) : node.name;
+}
+
+// Of the node that computes a tensor, where it has none of its own.
+std::string NodeImporter::NodeName(const std::string& tensor) const {
+  return options_.narrow_outputs.contains(tensor) ? WideName(tensor) : tensor;
 }
 
 bool NodeImporter::Reads(const ModelNode& node, State state) const {
@@ -126,7 +142,8 @@ void NodeImporter::CheckExtraOutputs(const ModelNode& node) const {
 
 Graph::NodeId NodeImporter::NodeOf(const std::string& tensor) {
   Value& value = values_.at(tensor);
-  if (!value.node) value.node = AddNamed(tensor, std::make_shared<ConstantOp>(value.info.constant), {});
+  if (!value.node)
+    value.node = AddNamed(NodeName(tensor), std::make_shared<ConstantOp>(value.info.constant), {});
   return *value.node;
 }
 
@@ -176,7 +193,7 @@ void NodeImporter::BuildOutputs(const ModelNode& node, const std::string& name) 
       throw Error(ErrorCode::kBadModel,
                   fmt::format("its output \"{}\" is the name of an earlier tensor", output));
     }
-    const NodeSpec spec = SpecOf(node, i == 0 ? name : output, i);
+    const NodeSpec spec = SpecOf(node, i == 0 ? name : NodeName(output), i);
     BuiltOp built = importer->build(spec);
     if (!built.nodes.empty()) return Expand(std::move(built));
     if (!importer->many_outputs) CheckExtraOutputs(node);
@@ -342,10 +359,19 @@ void NodeImporter::AddTail(const std::vector<std::string>& outputs) {
                                .opset = options_.opset,
                                .limits = graph_.limits(),
                                .functions = options_.functions,
+                               .narrow_outputs = options_.narrow_outputs,
                                .inputs = late_reads_,
                                .outputs = outputs,
                                .constants = std::move(late_constants_),
                                .nodes = std::move(nodes)}));
+}
+
+// What makes the model's output of what is computed; null where they are the same.
+OpPtr NodeImporter::NarrowingOf(const std::string& output) const {
+  const auto narrow = options_.narrow_outputs.find(output);
+  const Value& value = values_.at(output);
+  if (narrow == options_.narrow_outputs.end() || value.info.type != DataType::kF32) return nullptr;
+  return std::make_shared<CastOp>(narrow->second);
 }
 
 Graph NodeImporter::Finish(const std::vector<std::string>& outputs) {
@@ -362,7 +388,11 @@ Graph NodeImporter::Finish(const std::vector<std::string>& outputs) {
   if (late) {
     AddTail(outputs);
   } else {
-    for (const std::string& output : outputs) AddOutput(output);
+    for (const std::string& output : outputs) {
+      if (const OpPtr narrow = NarrowingOf(output))
+        values_.at(output).node = AddNamed(output, narrow, {NodeOf(output)});
+      AddOutput(output);
+    }
   }
   return std::move(graph_);
 }
@@ -376,7 +406,10 @@ std::vector<Tensor> NodeImporter::Values(const std::vector<std::string>& names) 
       throw Error(ErrorCode::kBadModel,
                   fmt::format("{}: no node computes the output \"{}\"", options_.source, name));
     }
-    values.push_back(*found->second.info.constant);
+    const OpPtr narrow = NarrowingOf(name);
+    const Tensor& value = *found->second.info.constant;
+    const Tensor* const wide[] = {&value};
+    values.push_back(narrow ? narrow->Reference(wide) : value);
   }
   return values;
 }

@@ -26,9 +26,12 @@ struct NodeImporterOptions {
   std::shared_ptr<const ModelFunctions> functions;  // may be null
   // Whose kernels compute what depends on constants only; null: references do.
   const OpMachine* machine = nullptr;
+  // Outputs of 16-bit floats, and which: values are f32 up to there.
+  std::map<std::string, DataType> narrow_outputs = {};
 };
 
-// First all constants, inputs and the names that are reserved and read, then the nodes in their order.
+// First all constants, inputs and the names that are reserved and read, then the nodes in their order. No
+// value has a type of 16-bit floats, whatever the model says: they are f32 (ComputedType, onnx_type.h).
 class NodeImporter {
  public:
   NodeImporter(Graph graph, NodeImporterOptions options);
@@ -86,8 +89,10 @@ class NodeImporter {
   void CheckExtraOutputs(const ModelNode& node) const;
   std::vector<NodeInput> InputsOf(const ModelNode& node) const;
   std::string NameFor(const ModelNode& node) const;
+  std::string NodeName(const std::string& tensor) const;
   Graph::NodeId AddNamed(const std::string& name, OpPtr op, const std::vector<Graph::NodeId>& inputs);
   Graph::NodeId NodeOf(const std::string& tensor);
+  OpPtr NarrowingOf(const std::string& output) const;
   void AddOutput(const std::string& name);
   void AddTail(const std::vector<std::string>& outputs);
 

@@ -22,7 +22,7 @@ class NodeTail : public Tail {
     TILESMITH_CHECK(values.size() == parts_.inputs.size(), "{} values for {} inputs", values.size(),
                     parts_.inputs.size());
     NodeImporter importer(Graph(parts_.name, parts_.limits),
-                          {parts_.name, parts_.opset, parts_.functions, machine});
+                          {parts_.name, parts_.opset, parts_.functions, machine, parts_.narrow_outputs});
     for (const auto& [name, value] : parts_.constants) importer.AddConstant(name, value, false);
     for (size_t i = 0; i < values.size(); ++i) {
       importer.AddConstant(parts_.inputs[i], Borrowed(values[i]), false);

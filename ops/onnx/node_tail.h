@@ -16,8 +16,9 @@ struct NodeTailParts {
   int64_t opset = 0;
   SizeLimits limits = {};
   std::shared_ptr<const ModelFunctions> functions;
-  std::vector<std::string> inputs;   // names for the graph's outputs
-  std::vector<std::string> outputs;  // tensors: inputs, constants, or nodes' outputs
+  std::map<std::string, DataType> narrow_outputs = {};  // as NodeImporterOptions has them
+  std::vector<std::string> inputs;                      // names for the graph's outputs
+  std::vector<std::string> outputs;                     // tensors: inputs, constants, or nodes' outputs
   std::map<std::string, std::shared_ptr<const Tensor>> constants;
   std::vector<ModelNode> nodes;  // in the order in which they can be computed
 };

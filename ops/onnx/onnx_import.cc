@@ -168,7 +168,7 @@ std::string ProtobufVersion() { return google::protobuf::internal::VersionString
 Tensor ParseOnnxTensor(const ModelView& tensor, const std::string& source) {
   onnx::TensorProto proto;
   if (!Parse(tensor.bytes, proto)) Fail(ErrorCode::kBadModel, source, "not a serialized ONNX tensor");
-  return TensorReader(tensor.parts).Read(proto, source);
+  return TensorReader(tensor.parts).ReadStored(proto, source);
 }
 
 }  // namespace tilesmith

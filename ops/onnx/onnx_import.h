@@ -5,6 +5,9 @@
 // activations of any rank, weights in any numeric type. Whatever depends on constants and static shapes only
 // is computed while importing, so shape arithmetic leaves no nodes behind.
 //
+// Tensors of f16 and bf16 are f32 inside: constants are widened, Casts to them mean f32, and graph inputs and
+// outputs of these types are converted by Casts of their own.
+//
 // Names: a graph input and a graph output keep their tensor's name, any other node has the name the file
 // gives it, or else that of its output tensor. What a terminal would act on and what is no UTF-8 is replaced
 // (layouts/base/visible.h).
@@ -30,8 +33,9 @@ struct ImportOptions {
   std::map<std::string, Shape> open_shapes = {};
   std::optional<int64_t> batch = {};             // first size of every input; a dynamic one is 1 when unset
   std::map<std::string, Tensor> constants = {};  // inputs to treat as weights
-  std::vector<std::string> outputs = {};         // any of its tensors, instead of the file's outputs
-  SizeLimits limits = {};                        // what is larger is an Error(kBadModel) naming the limit
+  // Any of its tensors, instead of the file's outputs; those of f16 and bf16 as f32.
+  std::vector<std::string> outputs = {};
+  SizeLimits limits = {};  // what is larger is an Error(kBadModel) naming the limit
 };
 
 // A model file's bytes. Throws Error(kEnvironment) when there is no such file or it cannot be opened,

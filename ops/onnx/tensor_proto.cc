@@ -85,10 +85,16 @@ struct Filler {
   void FillAs(T* out) const {
     const auto as_it_is = [](T value) { return value; };
     if constexpr (std::is_same_v<T, float>) {
-      if (proto.data_type() == TensorProto::DOUBLE) {
-        Fill<double>(proto.double_data(), out, [](double value) { return static_cast<float>(value); });
-      } else {
-        Fill<float>(proto.float_data(), out, as_it_is);
+      switch (proto.data_type()) {
+        case TensorProto::DOUBLE:
+          return Fill<double>(proto.double_data(), out,
+                              [](double value) { return static_cast<float>(value); });
+        case TensorProto::FLOAT16:
+          return Fill<uint16_t>(proto.int32_data(), out, FromF16Bits);
+        case TensorProto::BFLOAT16:
+          return Fill<uint16_t>(proto.int32_data(), out, FromBf16Bits);
+        default:
+          return Fill<float>(proto.float_data(), out, as_it_is);
       }
     } else if constexpr (std::is_same_v<T, F16> || std::is_same_v<T, Bf16>) {
       Fill<uint16_t>(proto.int32_data(), out, [](uint16_t bits) { return std::bit_cast<T>(bits); });
@@ -191,6 +197,15 @@ void TensorReader::Fetch(const Place& place, std::byte* to, const std::string& w
 }
 
 Tensor TensorReader::Read(const TensorProto& proto, const std::string& what) {
+  return ReadAs(ComputedType, proto, what);
+}
+
+Tensor TensorReader::ReadStored(const TensorProto& proto, const std::string& what) {
+  return ReadAs([](DataType type) { return type; }, proto, what);
+}
+
+Tensor TensorReader::ReadAs(DataType (*becomes)(DataType), const TensorProto& proto,
+                            const std::string& what) {
   const bool external = IsExternal(proto);
   const Shape shape = CheckedShape(proto, limits_, what);
   const NarrowType* const narrow = NarrowTypeOf(proto.data_type());
@@ -200,8 +215,8 @@ Tensor TensorReader::Read(const TensorProto& proto, const std::string& what) {
   std::string data;
   if (external) {
     const Place place = Find(proto, shape, what);
-    if (type && IsStoredAs(proto.data_type(), *type)) {
-      Tensor tensor(shape, Layout::Nchw(*type), NewMemory::kAnything);
+    if (type && IsStoredAs(proto.data_type(), becomes(*type))) {
+      Tensor tensor(shape, Layout::Nchw(becomes(*type)), NewMemory::kAnything);
       Fetch(place, tensor.raw(), what);
       return tensor;
     }
@@ -210,7 +225,7 @@ Tensor TensorReader::Read(const TensorProto& proto, const std::string& what) {
   }
   const std::string& raw = external ? data : proto.raw_data();
   if (narrow != nullptr) return UnpackedTensor(proto, raw, *narrow, shape, what);
-  Tensor tensor(shape, Layout::Nchw(*type));
+  Tensor tensor(shape, Layout::Nchw(becomes(*type)));
   const Filler filler{proto, raw, what, tensor.size()};
   VisitType(tensor.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;

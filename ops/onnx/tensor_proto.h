@@ -18,10 +18,12 @@ class TensorReader {
   explicit TensorReader(const ModelParts* parts = nullptr, const SizeLimits& limits = {})
       : parts_(parts), limits_(limits) {}
 
-  // In the type that it has, but for doubles, which become floats, and those of NarrowTypeOf, which are
-  // unpacked. Throws Error(kBadModel) starting with `what` and ": " when the data is of another type, cannot
-  // be had, or does not fill the shape.
+  // In the type that it is computed in (ComputedType, onnx_type.h); what has a NarrowType is unpacked. Throws
+  // Error(kBadModel) starting with `what` and ": " when the data is of another type, cannot be had, or does
+  // not fill the shape.
   Tensor Read(const onnx::TensorProto& proto, const std::string& what);
+  // The same in the type that it has, but for doubles, which become floats.
+  Tensor ReadStored(const onnx::TensorProto& proto, const std::string& what);
   // Data in other parts becomes the proto's own, whatever its type; all else stays as it is. Throws likewise.
   void Embed(onnx::TensorProto& proto, const std::string& what);
 
@@ -31,6 +33,8 @@ class TensorReader {
     std::string location;
     int64_t offset = 0, bytes = 0;
   };
+  // In `becomes` of the type that it has.
+  Tensor ReadAs(DataType (*becomes)(DataType), const onnx::TensorProto& proto, const std::string& what);
   Place Find(const onnx::TensorProto& proto, const Shape& shape, const std::string& what);
   void Fetch(const Place& place, std::byte* to, const std::string& what) const;
   Place PlaceOf(const onnx::TensorProto& proto, int64_t bytes) const;

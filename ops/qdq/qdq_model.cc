@@ -12,6 +12,7 @@
 #include "ops/qdq/qdq_plan.h"
 #include "ops/qdq/qdq_writer.h"
 #include "ops/qdq/raise_opset.h"
+#include "ops/qdq/widen_model.h"
 
 namespace tilesmith {
 namespace {
@@ -33,6 +34,13 @@ std::string HashOf(const onnx::GraphProto& graph) {
 }
 
 }  // namespace
+
+std::optional<ModelBytes> WidenedModel(const ModelView& given, const std::string& source) {
+  onnx::ModelProto model = ParseModel(given.bytes, source);
+  EmbedParts(model, source, TensorReader(given.parts));
+  if (!WidenModel(model, source)) return std::nullopt;
+  return SerializeWithData(std::move(model), {});
+}
 
 struct QdqModel::Impl {
   std::string source, hash;
@@ -72,6 +80,7 @@ QdqModel::QdqModel(const ModelView& model, const std::string& source, const QdqO
   impl_->model = ParseModel(model.bytes, source);
   EmbedParts(impl_->model, source, TensorReader(model.parts));
   impl_->bytes = static_cast<int64_t>(impl_->model.ByteSizeLong());
+  WidenModel(impl_->model, source);
   impl_->hash = HashOf(impl_->model.graph());
   RaiseOpset(impl_->model, source);
   FoldBatchNorms(*impl_->model.mutable_graph(), source);

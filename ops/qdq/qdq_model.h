@@ -17,6 +17,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -68,6 +69,11 @@ inline constexpr std::string_view kByteNodeSuffix = "_quantized_QuantizeLinear";
 struct QdqFile : ModelBytes {
   std::vector<QdqLayer> layers;
 };
+
+// The model whose tensors a QdqModel of `given` names: one of 16-bit floats as its twin of f32, whose inputs
+// and outputs are Cast (widen_model.h); nullopt for any other, which is that itself. Throws Error(kBadModel)
+// starting with `source`.
+std::optional<ModelBytes> WidenedModel(const ModelView& given, const std::string& source);
 
 class QdqModel {
  public:

@@ -60,12 +60,6 @@ BuiltOp BuildLinear(const NodeSpec& spec, DataType type) {
   return BuiltWithInputs(std::make_shared<LinearOp>(std::move(quantization)), inputs);
 }
 
-// What a floating type other than f32 is computed in, input `index` of the node as f32.
-std::string AsFloat(const NodeSpec& spec, NodeWriter& writer, size_t index) {
-  if (spec.inputs[index].type == DataType::kF32) return writer.In(index);
-  return writer.Add("Cast", {writer.In(index)}, {{"to", int64_t{OnnxTypeNumber(DataType::kF32)}}});
-}
-
 // ONNX's number of the type that is quantised to.
 int64_t StoredNumber(const NodeSpec& spec) {
   const int64_t wanted = spec.Int("output_dtype", 0);
@@ -109,23 +103,6 @@ BuiltOp BuildNarrowQuantize(const NodeSpec& spec, const NarrowType& narrow) {
   return writer.Take();
 }
 
-// Where the quotient is rounded to 16 bits before it is rounded to an integer.
-BuiltOp BuildOfPrecision(const NodeSpec& spec, DataType precision) {
-  NodeWriter writer(spec);
-  const auto cast = [&](const std::string& x, DataType to) {
-    return writer.Add("Cast", {x}, {{"to", int64_t{OnnxTypeNumber(to)}}});
-  };
-  const std::string scale = AsFloat(spec, writer, 1);
-  const std::string quotient = writer.Add("Div", {AsFloat(spec, writer, 0), Spread(spec, writer, 1, scale)});
-  Attributes attributes = spec.attributes;
-  attributes.erase("precision");
-  std::vector<std::string> inputs = {cast(cast(quotient, precision), DataType::kF32),
-                                     writer.Add("Div", {scale, scale})};
-  if (spec.HasInput(2)) inputs.push_back(writer.In(2));
-  writer.Add("QuantizeLinear", std::move(inputs), std::move(attributes), writer.Out(0));
-  return writer.Take();
-}
-
 BuiltOp BuildQuantize(const NodeSpec& spec) {
   NeedInputs(spec, 2, 3);
   const int64_t number = StoredNumber(spec);
@@ -134,29 +111,27 @@ BuiltOp BuildQuantize(const NodeSpec& spec) {
   const std::optional<DataType> type = TypeOfOnnx(number);
   if (!type || !IsStored(*type))
     Refuse(spec, fmt::format("numbers of type {} are not quantized to", OnnxTypeName(number)));
-  const int64_t precision = spec.Int("precision", 0);
-  if (precision == OnnxTypeNumber(DataType::kF16)) return BuildOfPrecision(spec, DataType::kF16);
-  if (precision == OnnxTypeNumber(DataType::kBf16)) return BuildOfPrecision(spec, DataType::kBf16);
-  if (precision != 0 && precision != OnnxTypeNumber(DataType::kF32))
+  const int64_t precision = spec.Int("precision", 0);  // what is said to be of 16 bits is computed in f32
+  const std::optional<DataType> computed = TypeOfOnnx(precision);
+  if (precision != 0 && !(computed && IsFloating(*computed)))
     Refuse(spec, fmt::format("precision is {}", OnnxTypeName(precision)));
-  if (spec.inputs[0].type == DataType::kF32 && spec.inputs[1].type == DataType::kF32) {
-    return BuildLinear<QuantizeLinearOp>(spec, *type);
-  }
+  if (spec.inputs[0].type == DataType::kF32) return BuildLinear<QuantizeLinearOp>(spec, *type);
+  if (spec.inputs[0].type != DataType::kI32) Refuse(spec, "integers other than i32 are not supported");
   NodeWriter writer(spec);
-  const bool integers = IsInteger(spec.inputs[0].type);
-  if (integers && spec.inputs[0].type != DataType::kI32)
-    Refuse(spec, "integers other than i32 are not supported");
-  std::vector<std::string> inputs = {AsFloat(spec, writer, 0), AsFloat(spec, writer, 1)};
+  const int64_t floats = OnnxTypeNumber(DataType::kF32);
+  std::vector<std::string> inputs = {writer.Add("Cast", {writer.In(0)}, {{"to", floats}}), writer.In(1)};
   if (spec.HasInput(2)) inputs.push_back(writer.In(2));
   writer.Add("QuantizeLinear", std::move(inputs), spec.attributes, writer.Out(0));
   return writer.Take();
 }
 
 // Numbers with an exponent that were unpacked to floats.
-std::string DequantizeFloats(const NodeSpec& spec, NodeWriter& writer) {
+BuiltOp DequantizeFloats(const NodeSpec& spec) {
+  NodeWriter writer(spec);
   std::string x = writer.In(0);
   if (spec.HasInput(2)) x = writer.Add("Sub", {x, Spread(spec, writer, 2, writer.In(2))});
-  return writer.Add("Mul", {x, Spread(spec, writer, 1, AsFloat(spec, writer, 1))});
+  writer.Add("Mul", {x, Spread(spec, writer, 1, writer.In(1))}, {}, writer.Out(0));
+  return writer.Take();
 }
 
 BuiltOp BuildDequantize(const NodeSpec& spec) {
@@ -170,21 +145,7 @@ BuiltOp BuildDequantize(const NodeSpec& spec) {
   const std::optional<DataType> real = wanted == 0 ? spec.inputs[1].type : TypeOfOnnx(wanted);
   if (!real || !IsFloating(*real))
     Refuse(spec, fmt::format("numbers are not dequantized to {}", OnnxTypeName(wanted)));
-  if (!floats && *real == DataType::kF32 && spec.inputs[1].type == DataType::kF32)
-    return BuildLinear<DequantizeLinearOp>(spec, type);
-  NodeWriter writer(spec);
-  std::string reals;
-  if (floats) {
-    reals = DequantizeFloats(spec, writer);
-  } else {
-    std::vector<std::string> inputs = {writer.In(0), AsFloat(spec, writer, 1)};
-    if (spec.HasInput(2)) inputs.push_back(writer.In(2));
-    Attributes attributes = spec.attributes;
-    attributes.erase("output_dtype");
-    reals = writer.Add("DequantizeLinear", std::move(inputs), std::move(attributes));
-  }
-  writer.Add("Cast", {reals}, {{"to", int64_t{OnnxTypeNumber(*real)}}}, writer.Out(0));
-  return writer.Take();
+  return floats ? DequantizeFloats(spec) : BuildLinear<DequantizeLinearOp>(spec, type);
 }
 
 }  // namespace

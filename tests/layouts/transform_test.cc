@@ -199,6 +199,36 @@ TEST(Transform, RoundsToNearestEven) {
   EXPECT_TRUE(std::signbit(back.floats()[5]));
 }
 
+// Where the CPU takes subnormal floats for zero, as it does while a team runs.
+TEST(TransformKernel, EveryNumberOf16BitsAndWhatLiesBesideIsConverted) {
+  for (const DataType type : {DataType::kF16, DataType::kBf16}) {
+    Tensor narrow({1, 16, 64, 64}, Layout::Nchw(type));
+    for (int64_t i = 0; i < narrow.size(); ++i) {
+      const auto bits = static_cast<uint16_t>(i);
+      std::memcpy(narrow.raw() + i * 2, &bits, 2);
+    }
+    const Tensor wide = TransformGeneric(narrow, Layout::Nchw());
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    // The numbers, the middles between two neighbours, where ties are, and what lies just beside each.
+    Tensor floats({5, 16, 64, 64});
+    for (int64_t i = 0; i < wide.size(); ++i) {
+      const float middle = wide.floats()[i] * (1 + (type == DataType::kF16 ? 0x1p-11f : 0x1p-8f));
+      const float values[] = {wide.floats()[i], middle, std::nextafter(middle, kInfinity),
+                              std::nextafter(middle, -kInfinity), wide.floats()[i] + 0x1p-25f};
+      for (int64_t k = 0; k < 5; ++k) floats.floats()[k * wide.size() + i] = values[k];
+    }
+    const Tensor expected = TransformGeneric(floats, Layout::Nchw(type));
+    for (const Isa isa : AvailableIsas()) {
+      SCOPED_TRACE(testing::Message() << DataTypeName(type) << " " << IsaName(isa));
+      const Target cpu = CapIsa(TestCpu(), isa);
+      const Tensor widened = Transform(narrow, Layout::Nchw(), cpu, 1);
+      const Tensor narrowed = Transform(floats, Layout::Nchw(type), cpu, 1);
+      EXPECT_EQ(std::memcmp(widened.raw(), wide.raw(), static_cast<size_t>(wide.bytes())), 0);
+      EXPECT_EQ(std::memcmp(narrowed.raw(), expected.raw(), static_cast<size_t>(expected.bytes())), 0);
+    }
+  }
+}
+
 TEST(TransformKernel, EmptyTensorHasNoTasks) {
   EXPECT_EQ(MakeTransformKernel({0, 8, 2, 2}, Layout::Nchw(), Layout::Nhwc(), TestCpu())->Tasks(0), 0);
   EXPECT_EQ(MakeTransformKernel({1, 0, 2, 2}, Layout::Nhwc(), Layout::Nhwc(), TestCpu())->Tasks(0), 0);
@@ -242,7 +272,7 @@ class GuardedBytes {
   bool after_;
 };
 
-// Types stay, or are converted where they are f32 and bf16: any bits, NaNs and infinities among them.
+// Types stay, or are converted between f32 and 16 bits: any bits, NaNs and infinities among them.
 TEST(TransformKernel, ElementsOfEverySize) {
   constexpr DataType kTypes[] = {DataType::kU8,  DataType::kI8,  DataType::kBool, DataType::kBf16,
                                  DataType::kF16, DataType::kI32, DataType::kF32,  DataType::kI64};
@@ -257,9 +287,10 @@ TEST(TransformKernel, ElementsOfEverySize) {
     };
     const DataType type = random.Pick(std::span(kTypes));
     const bool converted = random.Integer(0, 1) == 0;
-    const DataType other = type == DataType::kF32    ? DataType::kBf16
-                           : type == DataType::kBf16 ? DataType::kF32
-                                                     : type;
+    constexpr DataType kNarrow[] = {DataType::kBf16, DataType::kF16};
+    const DataType other = type == DataType::kF32 ? random.Pick(std::span(kNarrow))
+                           : IsFloating(type)     ? DataType::kF32
+                                                  : type;
     const Layout from = some_layout().WithType(type);
     const Layout to = some_layout().WithType(converted ? other : type);
     const int64_t channels =

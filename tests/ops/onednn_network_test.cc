@@ -7,12 +7,14 @@
 #include <cmath>
 #include <random>
 
+#include "layouts/transform.h"
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/binary.h"
 #include "ops/graph/reference_run.h"
 #include "ops/movement/depth_to_space.h"
+#include "ops/movement/shape_arithmetic.h"
 #include "ops/movement/transpose.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
@@ -90,6 +92,30 @@ TEST(OneDnnNetwork, FallsBackToDirectWhereThereIsNoWinograd) {
 Graph::NodeId AddConv(Graph& graph, const char* workload, const std::vector<Graph::NodeId>& inputs) {
   const ConvWorkload w = ParseWorkload(workload);
   return graph.Add("", std::make_shared<ConvOp>(w, UniformWeights(w.weights_shape(), 7), nullptr), inputs);
+}
+
+// Kernels of ours convert what is given and what it gives.
+TEST(OneDnnNetwork, ComputesInF32BetweenEndsOf16Bits) {
+  for (const DataType type : {DataType::kF16, DataType::kBf16}) {
+    Graph graph("halves");
+    const auto x = graph.Add("x", std::make_shared<InputOp>(Shape{1, 16, 6, 6}, type), {});
+    const auto wide = graph.Add("wide", std::make_shared<CastOp>(DataType::kF32), {x});
+    const auto conv = AddConv(graph, "mb1ic16ih6oc16kh3ph1+relu", {wide});
+    graph.MarkOutput(graph.Add("y", std::make_shared<CastOp>(type), {conv}));
+    const Tensor given = TransformGeneric(*UniformWeights({1, 16, 6, 6}, 1), Layout::Nchw(type));
+    const Tensor* const inputs[] = {&given};
+    const Tensor expected = TransformGeneric(RunReference(graph, inputs)[0], Layout::Nchw());
+    std::string refusal;
+    const auto network = OneDnnNetwork::Create(graph, Direct, TestCpu(), {}, &refusal);
+    ASSERT_NE(network, nullptr) << refusal;
+    EXPECT_EQ(network->GuestTypes(), (std::vector<std::string>{"Cast", "Cast"}));
+    network->SetInput(0, given);
+    network->Run();
+    const Tensor output = network->GetOutput(0);
+    const double step = type == DataType::kF16 ? 0x1p-10 : 0x1p-7;
+    for (int64_t i = 0; i < output.size(); ++i)
+      ASSERT_NEAR(output.floats()[i], expected.floats()[i], step * std::abs(expected.floats()[i]) + 1e-3);
+  }
 }
 
 // The first sum may overwrite its residual; the second may not, as its residual is read again later; the

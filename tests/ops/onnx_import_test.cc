@@ -138,10 +138,11 @@ TEST(OnnxImport, InputsOfEveryType) {
     Model model;
     model.Input("x", {2, 3}, OnnxTypeNumber(type));
     model.Node("Transpose", {"x"}, {"y"}, "node");
-    model.Output("y");
+    model.Output("y", OnnxTypeNumber(type));
     const Graph graph = model.Import();
-    EXPECT_EQ(graph.node(0).type, type);
-    EXPECT_EQ(graph.node(1).type, type);
+    EXPECT_EQ(graph.node(graph.GraphInputs()[0]).type, type);
+    EXPECT_EQ(graph.node(graph.outputs()[0]).type, type);
+    EXPECT_EQ(graph.node(*graph.Find(ComputedType(type) == type ? "y" : "node")).type, ComputedType(type));
   }
   for (const int32_t number : {TensorProto::STRING, TensorProto::COMPLEX64}) {
     Model model;
@@ -169,7 +170,8 @@ TEST(OnnxWeights, RefusesWhatDoesNotFit) {
   tensor.set_data_location(TensorProto::EXTERNAL);
   auto* entry = tensor.add_external_data();
   entry->set_key("location"), entry->set_value("weights.bin");
-  EXPECT_THAT(RefusedModel(model), AllOf(HasSubstr("\"w\""), HasSubstr("weights.bin\", which is not read here")));
+  EXPECT_THAT(RefusedModel(model),
+              AllOf(HasSubstr("\"w\""), HasSubstr("weights.bin\", which is not read here")));
   tensor.clear_data_location(), tensor.set_data_type(TensorProto::STRING);
   EXPECT_THAT(RefusedModel(model), HasSubstr("STRING"));
   tensor.set_data_type(TensorProto::FLOAT), tensor.set_dims(0, -2);

@@ -39,7 +39,8 @@ def one_node(op_type, input_name, shape, element_type=1):
     tensor_type = field(1, element_type) + field(2, dims)
     graph_input = field(1, input_name) + field(2, field(1, tensor_type))
     node = field(1, input_name) + field(2, b"y") + field(4, op_type)
-    graph = field(1, node) + field(2, b"g") + field(11, graph_input) + field(12, field(1, b"y"))
+    graph_output = field(1, b"y") + field(2, field(1, field(1, element_type)))
+    graph = field(1, node) + field(2, b"g") + field(11, graph_input) + field(12, graph_output)
     return field(1, 8) + field(7, graph) + field(8, field(2, 13))
 
 

@@ -1,6 +1,9 @@
 // The types of inputs and outputs, through the C++ and the C interface.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <vector>
+
 #include "tests/tools/typed_model.h"
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
@@ -29,6 +32,22 @@ TEST(ApiTest, TensorsOfEveryTypeAreBytes) {
     EXPECT_EQ(large[i], i == 10);
   }
   EXPECT_FALSE(large[13]);
+}
+
+TEST(ApiTest, EndsOfFloat16) {
+  const TemporaryDirectory directory;
+  const Model model = Model::Load(WriteFloat16Model(directory), {.threads = 1});
+  EXPECT_EQ(model.inputs()[0].type, "f16");
+  EXPECT_EQ(model.inputs()[0].name, "x");
+  EXPECT_EQ(model.outputs()[0].type, "f16");
+  EXPECT_EQ(model.outputs()[0].bytes, 8u * 4 * 4 * 2);
+  Session session = model.NewSession();
+  std::vector<F16> x(4 * 8 * 8, F16(1.0f)), y(8 * 4 * 4);
+  session.Run({x.data()}, {y.data()});
+  const OutputTensor& same = session.Run({{InputTensor{x.data(), {}}}})[0];
+  EXPECT_EQ(same.type, "f16");
+  EXPECT_EQ(std::memcmp(same.data, y.data(), y.size() * sizeof(F16)), 0);
+  EXPECT_NE(float{y[0]}, 0);
 }
 
 TEST(CApiTest, SaysTypesAndBytes) {

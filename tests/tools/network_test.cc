@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "graph_tuner/check/compare.h"
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/typed_model.h"
+#include "tools/bench/random_tensor.h"
 #include "tools/cli/model.h"
 #include "tools/cli/npy.h"
 #include "tools/cli/npz.h"
@@ -102,6 +104,45 @@ TEST(NetworkTest, InputsAndOutputsOfOtherTypes) {
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_NE(refused.err.find("1x2x2x3 of u8, the file holds 1x2x2x3 of f32"), std::string::npos)
       << refused.err;
+}
+
+// Through every command that takes a model.
+TEST(NetworkTest, EndsOfFloat16) {
+  const TemporaryDirectory directory;
+  const std::string model = WriteFloat16Model(directory), log = directory.File("log.jsonl"),
+                    plan = directory.File("plan.jsonl"), quantized = directory.File("int8.onnx");
+  const auto succeed = [](const std::vector<std::string>& arguments) {
+    const ProgramResult result = Tilesmith(arguments);
+    EXPECT_EQ(result.exit_code, 0) << arguments[0] << ": " << result.err;
+    return result.out;
+  };
+  const Tensor x = RandomInput({1, 4, 8, 8}, DataType::kF16, 1);
+  WriteNpz(directory.File("x.npz"), {{"x", x}});
+  const auto run = [&](const std::string& network, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"run",      network,
+                                          "--runs",   "1",
+                                          "--input",  directory.File("x.npz"),
+                                          "--output", directory.File("out.npz")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    succeed(arguments);
+    return ReadNpz(directory.File("out.npz")).at(0).second;
+  };
+  EXPECT_EQ(Json::parse(succeed({"tasks", model, "--json"}))["convs"], 2);
+  succeed({"tune", model, "-o", log, "--trials", "4", "--threads", "1", "--no-db", "--no-baseline"});
+  succeed({"graph-tune", model, "--log", log, "--default-schedules", "--rounds", "1", "--time", "1ms",
+           "--threads", "1", "-o", plan});
+  const Tensor y = run(model, {"--check", "--threads", "1"});
+  ASSERT_EQ(y.type(), DataType::kF16);
+  EXPECT_LE(CompareTensors(run(model, {"--check", "--plan", plan, "--threads", "1"}), y).relative, 2e-3);
+  succeed({"explain", model, "a_node", "--log", log, "--threads", "1", "--default-schedules"});
+  const Json bench =
+      Json::parse(succeed({"bench", model, "--plan", plan, "--time", "1ms", "--threads", "1", "--json"}));
+  EXPECT_EQ(bench["network_onednn_guests"], "2 Cast");
+  EXPECT_LE(bench["network_onednn_difference"].get<double>(), 1e-3);
+  succeed({"quantize", model, "-o", quantized, "--samples", "2", "--json"});
+  const Tensor rounded = run(quantized, {"--check", "--threads", "1"});
+  ASSERT_EQ(rounded.type(), DataType::kF16);
+  EXPECT_LE(CompareTensors(rounded, y).relative, 0.05);
 }
 
 TEST(NetworkTest, PlanRunsAndAgreesWithTheReference) {

@@ -84,6 +84,9 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
               testing::HasSubstr("must be of f32, bf16, int8, mixed, got fp8"));
   EXPECT_THAT(RunProgram({Script("tools/bench-accuracy"), "--inputs", "0"}).err,
               testing::HasSubstr("--inputs must be a number from 1 on, got 0"));
+  EXPECT_THAT(RunProgram({Script("tools/bench-float16"), "--threads", "two"}).err,
+              testing::HasSubstr("--threads must be a number from 1 on, got two"));
+  EXPECT_THAT(RunProgram({Script("tools/bench-float16")}).err, testing::HasSubstr("give a MODEL.onnx"));
   EXPECT_THAT(RunProgram({Script("tools/soak"), "--for", "0s", "squeezenet1_1"}).err,
               testing::HasSubstr("must be a time as 90s, 10m or 1h, got 0s"));
 }
@@ -95,12 +98,17 @@ TEST(ScriptsTest, AllUseOneProgram) {
                     told = directory.File("told");
   WriteFile(model, "");
   ProgramOptions options = {.environment = {"TILESMITH_BINARY=" + missing}};
-  const std::vector<std::string> commands[] = {
-      {"tools/ship-records"},       {"tools/measured_spaces/measure", directory.path()},
-      {"tools/json/check"},         {"tools/compare-nodes", model},
-      {"tools/ort/compare", model}, {"tools/bench-networks", model},
-      {"tools/bench-rivals"},       {"tools/soak", model},
-      {"tools/bench-accuracy"},     {"tools/gpu-check", "--out", directory.File("out")}};
+  const std::vector<std::string> commands[] = {{"tools/ship-records"},
+                                               {"tools/measured_spaces/measure", directory.path()},
+                                               {"tools/json/check"},
+                                               {"tools/compare-nodes", model},
+                                               {"tools/ort/compare", model},
+                                               {"tools/bench-networks", model},
+                                               {"tools/bench-rivals"},
+                                               {"tools/soak", model},
+                                               {"tools/bench-accuracy"},
+                                               {"tools/bench-float16", model},
+                                               {"tools/gpu-check", "--out", directory.File("out")}};
   for (std::vector<std::string> command : commands) {
     command[0] = Script(command[0]);
     const ProgramResult result = RunProgram(command, options);
@@ -123,7 +131,7 @@ TEST(ScriptsTest, FilesThatCannotBeReadAreToldAlike) {
   const std::string missing = directory.File("none.onnx"), folder = directory.path();
   for (const std::string name :
        {"tools/quickstart", "tools/ship-records", "tools/bench-networks", "tools/bench-rivals", "tools/soak",
-        "tools/compare-nodes", "tools/ort/compare", "tools/report/pictures"}) {
+        "tools/bench-float16", "tools/compare-nodes", "tools/ort/compare", "tools/report/pictures"}) {
     for (const auto& [path, why] :
          {std::pair(missing, "No such file or directory"), {folder, "Is a directory"}}) {
       const ProgramResult result = RunProgram({Script(name), path});
@@ -187,6 +195,24 @@ TEST(ScriptsTest, SoakFindsOutputsAndMemoryAsTheyWere) {
   EXPECT_THAT(interrupted.err,
               testing::EndsWith("soak: interrupted; the table says what was done until then\n"));
   EXPECT_THAT(interrupted.out, testing::HasSubstr("\n| small.onnx | 1 | "));
+}
+
+// What it converts with comes from PyPI, which is not asked here.
+TEST(ScriptsTest, BenchFloat16LeavesATable) {
+  if (!std::filesystem::exists(Script("peers/float16/done")))
+    GTEST_SKIP() << "tools/bench-float16 has not fetched what it converts with";
+  const TemporaryDirectory directory;
+  const std::string model = directory.File("small.onnx"), out = directory.File("out");
+  ASSERT_EQ(RunProgram({TILESMITH_BINARY, "export", "squeezenet1_1", "--input-shape", "input=1x3x32x32", "-o",
+                        model})
+                .exit_code,
+            0);
+  setenv("TILESMITH_BINARY", TILESMITH_BINARY, 1);
+  const ProgramResult result = RunProgram({Script("tools/bench-float16"), "--threads", "1", "--turns", "1",
+                                           "--seconds", "0.05", "--out", out, "--csv", out, model});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, testing::ContainsRegex("\n\\| small \\| all \\| [0-9.e-]+ \\| [0-9.e-]+ \\| "));
+  EXPECT_THAT(ReadFile(out + "/float16.csv"), testing::HasSubstr("\nsmall,keep_io_types,1,1,"));
 }
 
 TEST(ScriptsTest, AccuracyIsMeasuredRight) {

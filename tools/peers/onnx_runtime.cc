@@ -11,6 +11,7 @@
 #include "layouts/base/shared_library.h"
 #include "layouts/base/text_file.h"
 #include "ops/base/onnx_type.h"
+#include "ops/qdq/qdq_model.h"
 #include "tools/network/network_run.h"
 
 namespace tilesmith {
@@ -238,6 +239,15 @@ const std::string& OnnxRuntimeModel::version() const { return impl_->library.ver
 std::string OnnxFileOf(const ModelOptions& model, const std::string& path) {
   if (!model.quantization && FileExists(model.model)) return model.model;
   WriteModel(path, model.quantization ? QuantizedFile(model) : BuiltInAsOnnx(model), {});
+  return path;
+}
+
+std::string TwinInFloats(const std::string& onnx_path, const std::string& path) {
+  const ModelPartsPtr parts = FilesBeside(onnx_path);
+  const std::string bytes = ReadModelFile(onnx_path);
+  const std::optional<ModelBytes> widened = WidenedModel({bytes, parts.get()}, onnx_path);
+  if (!widened) return onnx_path;
+  WriteModel(path, *widened, {});
   return path;
 }
 

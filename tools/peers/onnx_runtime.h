@@ -55,6 +55,10 @@ class OnnxRuntimeModel {
 // A model as a file for it: itself, or a built-in network, which is written to `path`.
 std::string OnnxFileOf(const ModelOptions& model, const std::string& path);
 
+// What outputs are held to: of a model of 16-bit floats, to which ONNX Runtime rounds every tensor, its twin
+// of f32, which is written to `path`; of others `onnx_path`.
+std::string TwinInFloats(const std::string& onnx_path, const std::string& path);
+
 // The file's model with seeded data (RandomInputs) for the inputs of `graph`, which is the same network. A
 // graph that is moved here is gone before the model is loaded: what it weighs is not ONNX Runtime's.
 std::unique_ptr<OnnxRuntimeModel> OpenOnnxRuntime(

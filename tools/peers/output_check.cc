@@ -19,7 +19,9 @@ OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const st
   constexpr uint64_t kSeed = 1;
   const bool beside_reference = library.empty() || MaySaturate(graph, DetectCpu());
   const ScratchFolder scratch;
-  const std::string onnx = beside_reference ? "" : OnnxFileOf(model, scratch.File("model.onnx"));
+  const std::string onnx = beside_reference ? ""
+                                            : TwinInFloats(OnnxFileOf(model, scratch.File("model.onnx")),
+                                                           scratch.File("twin.onnx"));
   OutputCheck check;
   const auto peer_outputs = [&](GraphOptimizations optimizations) {
     const auto peer = OpenOnnxRuntime(library, onnx, machine->threads(), graph, kSeed, optimizations);

@@ -110,7 +110,10 @@ QuantizedLayers QuantizedLayerErrors(const ModelOptions& model, int64_t samples,
   if (samples == 0) return quantized;
   TensorRunner layers(OnnxFile::Parse(alone, file.source, file.import.limits), file.source, own_outputs,
                       file.import, machine, sinks.stop);
-  InjectedNetwork network(file, outputs, machine);
+  ModelFile wide = file;
+  if (std::optional<ModelBytes> widened = WidenedModel(file, file.source))
+    static_cast<ModelBytes&>(wide) = *std::move(widened);
+  InjectedNetwork network(wide, outputs, machine);
   std::vector<OutputSums> sums(errors.size());
   int64_t done = 0;
   for (const std::vector<Tensor>& inputs : SamplesOf(network.graph(), model.calibration, samples)) {

@@ -43,6 +43,8 @@ class ModelQuantizer {
     result_.calibrated_on = inputs_.description();
     result_.random = inputs_.random();
     result_.bytes_before = static_cast<size_t>(model_.bytes());
+    if (std::optional<ModelBytes> widened = WidenedModel(file_, file_.source))
+      static_cast<ModelBytes&>(file_) = *std::move(widened);
   }
 
   QuantizedModel Quantize() {
@@ -255,7 +257,7 @@ class ModelQuantizer {
   StageProgress progress_;
   const DevicePtr machine_;
   const CalibrationInputs inputs_;
-  const ModelFile file_;
+  ModelFile file_;  // of floats of 32 bits, as the QdqModel has it
   QdqModel model_;
   std::vector<TensorQuantizer> quantizers_;  // by group
   QuantizedModel result_;

@@ -113,6 +113,15 @@ std::vector<Checked> BothPlans(const Graph& graph) {
   return {{graph, HeuristicPlan(graph, cpu, 2)}, {graph, UniformPlan(graph, cpu, 8)}};
 }
 
+TEST(CompareTensors, ThoseOf16BitsAreComparedAsNumbers) {
+  Tensor a({3}, Layout::Nchw(DataType::kF16)), b = a;
+  a.data<F16>()[0] = F16(8.0f), a.data<F16>()[1] = F16(2.0f);
+  b.data<F16>()[0] = F16(8.0f), b.data<F16>()[1] = F16(1.0f);
+  EXPECT_EQ(CompareTensors(a, b).relative, 1.0 / 8);
+  a.data<F16>()[2] = F16(kNan);
+  EXPECT_EQ(CompareTensors(a, b).one_sided, 2);
+}
+
 TEST(NetworkCheck, OrdinaryNetworksAreHeldToTheFloor) {
   for (const Checked& checked : BothPlans(Ordinary())) {
     const NetworkCheck check = checked.Check();

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "layouts/base/error.h"
+#include "layouts/transform.h"
 #include "ops/graph/reference_run.h"
 #include "ops/qdq/raise_opset.h"
 #include "tests/support/ops/onnx_model.h"
@@ -76,6 +77,46 @@ Tensor RandomImage(const Shape& shape) {
   Tensor x(shape);
   FillUniform({x.floats(), static_cast<size_t>(x.size())}, 9);
   return x;
+}
+
+// Quantised as its twin of f32 is: the same integers, between Casts at its ends.
+TEST(QdqModelTest, ModelsOfFloat16AreWidened) {
+  OnnxModel model;
+  model.Input("x", {1, 2, 5, 5});
+  AddConv(model, "x", "a");
+  model.Node("Relu", {"a"}, {"b"});
+  AddConv(model, "b", "y");
+  model.Output("y", onnx::TensorProto::FLOAT);
+  for (onnx::TensorProto& weights : *model.graph().mutable_initializer())
+    for (float& value : *weights.mutable_float_data()) value = F16(value);
+  OnnxModel half = model;
+  constexpr int32_t kHalf = onnx::TensorProto::FLOAT16;
+  for (auto* ends : {half.graph().mutable_input(), half.graph().mutable_output()})
+    ends->at(0).mutable_type()->mutable_tensor_type()->set_elem_type(kHalf);
+  for (onnx::TensorProto& weights : *half.graph().mutable_initializer()) {
+    weights.set_data_type(kHalf);
+    for (const float value : weights.float_data()) weights.add_int32_data(F16(value).bits);
+    weights.clear_float_data();
+  }
+  EXPECT_FALSE(WidenedModel(model.Bytes(), "net.onnx"));
+  const QdqModel twin = Quantizable(model), given = Quantizable(half);
+  EXPECT_THAT(Names(twin.tensors()), UnorderedElementsAre("x", "b", "y"));
+  EXPECT_THAT(Names(given.tensors()), UnorderedElementsAre("x.f32", "b", "y.f32"));
+  const TensorQuantizer quantizer{0.02F, 128, DataType::kU8};
+  const QdqFile file = given.Write(Same(given, quantizer), {});
+  const onnx::ModelProto widened = Parsed(WidenedModel(half.Bytes(), "net.onnx")->bytes);
+  for (const onnx::TensorProto& constant : widened.graph().initializer())
+    EXPECT_EQ(constant.data_type(), onnx::TensorProto::FLOAT);
+  const Tensor x = TransformGeneric(TransformGeneric(RandomImage({1, 2, 5, 5}), Layout::Nchw(DataType::kF16)),
+                                    Layout::Nchw());
+  const Tensor expected = RunModel(twin.Write(Same(twin, quantizer), {}).bytes, {"y"}, x)[0];
+  const Graph graph = ImportOnnxBytes(file.bytes, "net.onnx");
+  const Tensor narrow = TransformGeneric(x, Layout::Nchw(DataType::kF16));
+  const Tensor* const inputs[] = {&narrow};
+  const Tensor y = RunReference(graph, inputs)[0];
+  ASSERT_EQ(y.type(), DataType::kF16);
+  const Tensor rounded = TransformGeneric(expected, Layout::Nchw(DataType::kF16));
+  EXPECT_TRUE(std::equal(y.raw(), y.raw() + y.bytes(), rounded.raw()));
 }
 
 TEST(QdqModelTest, ActivationsShareTheQuantiserOfWhatIsInFront) {

@@ -3,6 +3,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,11 @@ struct OnnxModel {
       if (!dim.symbol.empty()) size->set_dim_param(dim.symbol);
     }
   }
-  void Output(const std::string& name) { graph().add_output()->set_name(name); }
+  void Output(const std::string& name, std::optional<int32_t> type = {}) {
+    onnx::ValueInfoProto* output = graph().add_output();
+    output->set_name(name);
+    if (type) output->mutable_type()->mutable_tensor_type()->set_elem_type(*type);
+  }
   onnx::TensorProto& Weight(const std::string& name, const std::vector<int64_t>& dims, int32_t type) {
     onnx::TensorProto* tensor = graph().add_initializer();
     tensor->set_name(name);
