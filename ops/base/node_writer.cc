@@ -70,6 +70,7 @@ std::string NodeWriter::Add(OpPtr op, std::vector<std::string> inputs, std::stri
   if (output.empty()) output = NewName(op->Type());
   ModelNode node{
       .name = spec_.name, .op_type = spec_.op_type, .inputs = std::move(inputs), .outputs = {output}};
+  node.opset = kOpset;
   node.op = std::move(op);
   nodes_.push_back(std::move(node));
   return output;

@@ -1,3 +1,4 @@
+#include "layouts/base/simd.h"
 #include "ops/elementwise/elementwise_loops.h"
 #include "ops/kernels/vectors.h"
 #include "ops/recurrent/recurrent_loops.h"
@@ -107,7 +108,43 @@ HWY_INLINE Lanes Between(Lanes gate, Lanes fresh, Lanes before) {
   return hn::MulAdd(gate, hn::Sub(before, fresh), fresh);
 }
 
+// Sums of even and of odd terms, since one sum of each column would wait for its own additions.
+template <int kVectors>
+void Multiply(const RowProduct& p) {
+  using Wide = Vector<kWidth>;
+  constexpr int64_t kColumns = kVectors * kWidth;
+  Wide even[kVectors] = {}, odd[kVectors] = {};
+  const float* b = p.b;
+  int64_t k = 0;
+  for (; k + 2 <= p.terms; k += 2, b += 2 * kColumns) {
+    const Wide first = Splat<kWidth>(p.a[k]), second = Splat<kWidth>(p.a[k + 1]);
+#pragma GCC unroll 4
+    for (int64_t v = 0; v < kVectors; ++v) {
+      even[v] += first * Load<kWidth>(b + v * kWidth);
+      odd[v] += second * Load<kWidth>(b + kColumns + v * kWidth);
+    }
+  }
+#pragma GCC unroll 4
+  for (int64_t v = 0; v < kVectors; ++v) {
+    if (k < p.terms) even[v] += Splat<kWidth>(p.a[k]) * Load<kWidth>(b + v * kWidth);
+    Store<kWidth>(p.sums + v * kWidth, even[v] + odd[v]);
+  }
+}
+
 }  // namespace
+
+void MultiplyRow(const RowProduct& p) {
+  switch (p.columns / kWidth) {
+    case 1:
+      return Multiply<1>(p);
+    case 2:
+      return Multiply<2>(p);
+    case 3:
+      return Multiply<3>(p);
+    default:
+      return Multiply<4>(p);
+  }
+}
 
 void LstmUnits(const CellUnits& u, const CellFunctions& functions) {
   const Gates gates(functions);

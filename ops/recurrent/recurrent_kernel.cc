@@ -13,9 +13,10 @@ constexpr int64_t kProductsWorthMeeting = 1 << 16;
 // Stages are counted in int, and a program of many is slow to start.
 constexpr int64_t kMostSteps = 1 << 20;
 
-// R is packed by blocks of units, as many as keep some four vectors of sums in registers: a block's gates
-// side by side for each k, so that a product reads memory in its order. A GRU whose reset gate is in front of
-// the hidden gate's product takes two passes over a block, the other cells one.
+// R is packed by blocks of units, whose gates make at most four vectors, so that a product reads memory in
+// its order: of one row all of a block's columns at once, of several rows as many as leave registers for
+// these. A GRU whose reset gate is in front of the hidden gate's product takes two passes over a block, the
+// other cells one.
 class RecurrentKernel : public Kernel {
  public:
   RecurrentKernel(const KernelRequest& request, const RecurrentParams& params)
@@ -26,16 +27,15 @@ class RecurrentKernel : public Kernel {
         batch_(places_.batch),
         hidden_(params.hidden),
         passes_(params.cell == CellKind::kGru && !params.reset_behind ? 2 : 1),
-        product_(TILESMITH_DISPATCH(request.cpu.isa, AddPanelProduct)) {
+        product_(TILESMITH_DISPATCH(request.cpu.isa, AddPanelProduct)),
+        multiply_row_(TILESMITH_DISPATCH(request.cpu.isa, MultiplyRow)) {
     const int lanes = request.cpu.vector_floats();
     const int64_t gates = places_.gates;
     first_gates_ = passes_ == 2 ? 2 : gates;
-    const int64_t vectors = std::max<int64_t>(kMaxTileVectors / first_gates_, 1);
-    block_units_ = std::min(vectors, CeilDiv(hidden_, lanes)) * lanes;
+    const int64_t most = std::max<int64_t>(kMaxTileVectors / first_gates_, 1);
+    block_units_ = std::min(most, CeilDiv(hidden_, lanes)) * lanes;
     blocks_ = CeilDiv(hidden_, block_units_);
-    tile_vectors_ = static_cast<int>(first_gates_ * block_units_ / lanes);
     lanes_ = lanes;
-    tile_rows_ = std::min<int64_t>(MostTileRows(lanes, tile_vectors_), kMostTileRows);
     state_stride_ = RoundUp(hidden_, kMaxLanes);
     block_floats_ = (Checked(gates) * hidden_ * block_units_).value();
     switch (params.cell) {
@@ -52,6 +52,12 @@ class RecurrentKernel : public Kernel {
         break;
     }
     ChooseTasks(request.cpu);
+    const bool one_row = CeilDiv(batch_, row_parts_) == 1;
+    for (int pass = 0; pass < passes_; ++pass) {
+      const int64_t vectors = ColumnsOf(pass) / lanes;
+      tile_vectors_[pass] = static_cast<int>(one_row || vectors % 2 == 1 ? vectors : 2);
+      tile_rows_[pass] = one_row ? 1 : std::min<int64_t>(MostTileRows(lanes, tile_vectors_[pass]), kMostRows);
+    }
     PlaceScratch();
     if (params.weights == nullptr) return;
     AlignedBuffer packed(static_cast<size_t>(PackedBytes()));
@@ -73,14 +79,15 @@ class RecurrentKernel : public Kernel {
 
   void Run(const KernelArgs& args, int stage, TaskRange range) const override {
     const int64_t parts = IsByBlock(stage) ? blocks_ : row_parts_;
-    for (int64_t task = range.begin; task < range.end; ++task) {
+    const int64_t at = prepares_ ? stage - 1 : stage, count = range.end - range.begin;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t task = range.begin + InTurn(i, count, std::max<int64_t>(at, 0) / passes_);
       const int64_t direction = task / parts, part = task % parts;
       if (!IsByBlock(stage)) {
         RunSequence(args, direction, batch_ * part / row_parts_, batch_ * (part + 1) / row_parts_);
-      } else if (prepares_ && stage == 0) {
+      } else if (at < 0) {
         Prepare(args, direction, part);
       } else {
-        const int64_t at = stage - 1;
         RunBlock(args, {direction, part, 0, batch_, at / passes_, static_cast<int>(at % passes_)});
         if (stage + 1 == Stages()) Finish(args, direction, UnitsOf(part), 0, batch_);
       }
@@ -88,7 +95,7 @@ class RecurrentKernel : public Kernel {
   }
 
  private:
-  static constexpr int64_t kMostTileRows = 8, kMaxLanes = 16;
+  static constexpr int64_t kMostRows = 16, kMaxLanes = 16;
 
   // A block of units of some rows at a step; `step` counts from where the direction begins.
   struct BlockStep {
@@ -98,6 +105,10 @@ class RecurrentKernel : public Kernel {
   struct UnitRange {
     int64_t first, count;
   };
+
+  // The i-th of `count` blocks, forwards and backwards by turns: where R is larger than a cache, what a step
+  // read last is still there when the next one begins.
+  static int64_t InTurn(int64_t i, int64_t count, int64_t step) { return step % 2 == 0 ? i : count - 1 - i; }
 
   bool IsByBlock(int stage) const { return by_step_ || (prepares_ && stage == 0); }
 
@@ -139,17 +150,22 @@ class RecurrentKernel : public Kernel {
     return {first, std::min(block_units_, hidden_ - first)};
   }
 
-  // `weights`: R of the direction.
+  int64_t GatesOf(int pass) const { return pass == 0 ? first_gates_ : places_.gates - first_gates_; }
+  int64_t ColumnsOf(int pass) const { return GatesOf(pass) * block_units_; }
+
+  // `weights`: R of the direction. Behind each other the passes, in these the register tiles, in these the
+  // terms.
   void Pack(const float* weights, int64_t block, float* to) const {
     const UnitRange units = UnitsOf(block);
     for (int64_t gate = 0; gate < places_.gates; ++gate) {
-      const bool second = gate >= first_gates_;
-      const int64_t columns = (second ? places_.gates - first_gates_ : first_gates_) * block_units_;
-      float* const start = to + (second ? first_gates_ * block_units_ * hidden_ : 0) +
-                           (second ? gate - first_gates_ : gate) * block_units_;
+      const int pass = gate < first_gates_ ? 0 : 1;
+      const int64_t width = tile_vectors_[pass] * lanes_;
+      float* const start = to + (pass == 0 ? 0 : ColumnsOf(0) * hidden_);
       for (int64_t unit = 0; unit < block_units_; ++unit) {
+        const int64_t column = (pass == 0 ? gate : gate - first_gates_) * block_units_ + unit;
+        float* const packed = start + column / width * width * hidden_ + column % width;
         const float* const row = weights + (gate * hidden_ + units.first + unit) * hidden_;
-        for (int64_t k = 0; k < hidden_; ++k) start[k * columns + unit] = unit < units.count ? row[k] : 0;
+        for (int64_t k = 0; k < hidden_; ++k) packed[k * width] = unit < units.count ? row[k] : 0;
       }
     }
   }
@@ -214,41 +230,42 @@ class RecurrentKernel : public Kernel {
     Begin(args, direction, {0, hidden_}, first, last);
     for (int64_t step = 0; step < steps_; ++step) {
       for (int pass = 0; pass < passes_; ++pass) {
-        for (int64_t block = 0; block < blocks_; ++block) {
-          RunBlock(args, {direction, block, first, last, step, pass});
-        }
+        for (int64_t i = 0; i < blocks_; ++i)
+          RunBlock(args, {direction, InTurn(i, blocks_, step), first, last, step, pass});
       }
     }
     Finish(args, direction, {0, hidden_}, first, last);
   }
 
   void RunBlock(const KernelArgs& args, const BlockStep& at) const {
-    const int64_t columns = (at.pass == 0 ? first_gates_ : places_.gates - first_gates_) * block_units_;
+    const int64_t columns = ColumnsOf(at.pass), all = at.last_row - at.first_row;
     const float* const packed =
         BlockOf(params_.weights != nullptr ? packed_.floats() : args.scratch_at<float>(packed_offset_),
                 at.direction, at.block) +
-        (at.pass == 0 ? 0 : first_gates_ * block_units_ * hidden_);
-    alignas(64) std::array<float, kMostTileRows * kMaxTileVectors * kMaxLanes> sums;
-    const int64_t tiles = CeilDiv(at.last_row - at.first_row, tile_rows_);
+        (at.pass == 0 ? 0 : ColumnsOf(0) * hidden_);
+    alignas(64) std::array<float, kMostRows * kMaxTileVectors * kMaxLanes> sums;
+    const int64_t tiles = CeilDiv(all, tile_rows_[at.pass]);
     for (int64_t tile = 0; tile < tiles; ++tile) {
-      const int64_t rows = at.last_row - at.first_row;
-      const int64_t first = at.first_row + rows * tile / tiles,
-                    last = at.first_row + rows * (tile + 1) / tiles;
+      const int64_t first = at.first_row + all * tile / tiles, last = at.first_row + all * (tile + 1) / tiles;
       const float* const left =
           at.pass == 0 ? StateAt(args, at.step % 2, at.direction, first) : ResetAt(args, at.direction, first);
-      product_({.a = left,
-                .a_row = state_stride_,
-                .a_term = 1,
-                .b = packed,
-                .tiled = true,
-                .rows = last - first,
-                .columns = columns,
-                .terms = hidden_,
-                .sums = sums.data(),
-                .sums_row = columns,
-                .fresh = true,
-                .tile_rows = static_cast<int>(last - first),
-                .tile_vectors = static_cast<int>(columns / lanes_)});
+      if (tile_rows_[at.pass] == 1 && tile_vectors_[at.pass] * lanes_ == columns) {
+        multiply_row_({left, packed, hidden_, columns, sums.data()});
+      } else {
+        product_({.a = left,
+                  .a_row = state_stride_,
+                  .a_term = 1,
+                  .b = packed,
+                  .tiled = true,
+                  .rows = last - first,
+                  .columns = columns,
+                  .terms = hidden_,
+                  .sums = sums.data(),
+                  .sums_row = columns,
+                  .fresh = true,
+                  .tile_rows = static_cast<int>(last - first),
+                  .tile_vectors = tile_vectors_[at.pass]});
+      }
       for (int64_t row = first; row < last; ++row)
         Update(args, at, row, sums.data() + (row - first) * columns);
     }
@@ -296,10 +313,12 @@ class RecurrentKernel : public Kernel {
   const int64_t steps_, batch_, hidden_;
   const int passes_;
   void (*const product_)(const PanelProduct&);
+  void (*const multiply_row_)(const RowProduct&);
   std::array<UnitsFunction, 2> units_ = {};  // by pass
   int64_t first_gates_ = 0;                  // of the first pass
-  int64_t block_units_ = 0, blocks_ = 0, block_floats_ = 0, lanes_ = 0, tile_rows_ = 0, state_stride_ = 0;
-  int tile_vectors_ = 0;
+  int64_t block_units_ = 0, blocks_ = 0, block_floats_ = 0, lanes_ = 0, state_stride_ = 0;
+  std::array<int, 2> tile_vectors_ = {};  // by pass, and the rows of these
+  std::array<int64_t, 2> tile_rows_ = {};
   bool by_step_ =
       false;  // a stage for each step and pass, whose tasks are blocks; else one, of whole sequences
   bool prepares_ = false;  // a stage in front of them
