@@ -133,7 +133,7 @@ class Cell {
       const Real forget =
           functions_.input_forget ? 1 - input : Call(functions_.f, in(2) + f[unit] + peephole(2));
       c[unit] = forget * c[unit] + input * Call(functions_.g, in(3) + z[unit]);
-      h[unit] = Call(functions_.f, in(1) + o[unit] + peephole(1)) * Call(functions_.h, c[unit]);
+      h[unit] = Call(functions_.f, in(1) + o[unit] + peephole(1)) * Apply(functions_.h, c[unit]);
     }
   }
   void Gru(const float* x, Vector& h) const {

@@ -5,9 +5,10 @@
 //   GRU   z = f(a_z), r = f(a_r), h' = (1 - z) g(x_h + (r h) R_h^T) + z h, or, with the reset gate behind the
 //         product, (1 - z) g(x_h + r (h R_h^T + b_h)) + z h
 //   RNN   h' = f(a)
-// What f, g and h are applied to is clipped before. Sources: Hochreiter and Schmidhuber, "Long short-term
-// memory" (1997), Gers and Schmidhuber, "Recurrent nets that time and count" (2000) for P, Cho et al.,
-// "Learning phrase representations using RNN encoder-decoder" (2014); ONNX's operators.
+// What f and g are applied to is clipped before, in ONNX Runtime as well. Sources: Hochreiter and
+// Schmidhuber, "Long short-term memory" (1997), Gers and Schmidhuber, "Recurrent nets that time and count"
+// (2000) for P, Cho et al., "Learning phrase representations using RNN encoder-decoder" (2014); ONNX's
+// operators.
 //
 // The importer writes the products of the input as a dense layer, of all steps and both directions at once;
 // this op is what depends on the step before.

@@ -45,18 +45,21 @@ HWY_NOINLINE Lanes ApplyOther(Lanes x, const GateFunction& function) {
   }
 }
 
-// Cells of one set of functions; `clip` bounds what they are applied to, and leaves a NaN.
+// The functions of a cell; `clip` bounds what f and g are applied to, and leaves a NaN.
 class Gates {
  public:
   explicit Gates(const CellFunctions& functions) : functions_(functions) {}
-  HWY_INLINE Lanes F(Lanes x) const { return Apply(x, functions_.f); }
-  HWY_INLINE Lanes G(Lanes x) const { return Apply(x, functions_.g); }
+  HWY_INLINE Lanes F(Lanes x) const { return Apply(Clipped(x), functions_.f); }
+  HWY_INLINE Lanes G(Lanes x) const { return Apply(Clipped(x), functions_.g); }
   HWY_INLINE Lanes H(Lanes x) const { return Apply(x, functions_.h); }
 
  private:
-  HWY_INLINE Lanes Apply(Lanes x, const GateFunction& function) const {
+  HWY_INLINE Lanes Clipped(Lanes x) const {
     const FloatTag d;
-    x = Smaller(Larger(x, hn::Set(d, -functions_.clip)), hn::Set(d, functions_.clip));
+    return Smaller(Larger(x, hn::Set(d, -functions_.clip)), hn::Set(d, functions_.clip));
+  }
+  static HWY_INLINE Lanes Apply(Lanes x, const GateFunction& function) {
+    const FloatTag d;
     if (function.kind == GateKind::kSigmoid) return Activate<ActivationKind::kSigmoid>(d, x, 0, 0);
     if (function.kind == GateKind::kTanh) return FastTanh(d, x);
     return ApplyOther(x, function);

@@ -32,7 +32,7 @@ struct GateFunction {
 // What all units of one direction of a cell share: ONNX's f, g and h, of which a GRU has two and an RNN one.
 struct CellFunctions {
   GateFunction f, g, h;
-  float clip = __builtin_inff();  // of what gates' functions are applied to
+  float clip = __builtin_inff();  // of what f and g are applied to
   bool input_forget = false;      // an LSTM's forget gate is 1 - its input gate
 };
 

@@ -281,6 +281,15 @@ TEST(RecurrentNodes, LstmOfOneUnit) {
   EXPECT_THAT(F(node.Evaluate()), Pointwise(FloatNear(1e-6f), want));
 }
 
+// What the gates' functions are applied to is clipped; the cell state, to which h is applied, is not.
+TEST(RecurrentNodes, ClipIsOfGates) {
+  const double clip = 0.5, i = Sigmoid(clip), c = i * 2.0 + i * std::tanh(clip);
+  TestNode node("LSTM", 14);
+  node.Attr("clip", 0.5f).Input(Floats({1, 1, 1}, {3})).Const(Floats({1, 4, 1}, {1, 1, 1, 1}));
+  node.Const(Floats({1, 4, 1}, {0, 0, 0, 0})).Absent().Absent().Absent().Const(Floats({1, 1, 1}, {2}));
+  EXPECT_THAT(F(node.Evaluate()), Pointwise(FloatNear(1e-6f), {static_cast<float>(i * std::tanh(c))}));
+}
+
 TEST(RecurrentNodes, GruOfOneUnit) {
   const std::vector<float> w = {0.5f, -0.25f, 0.75f}, r = {-0.5f, 0.25f, 0.9f};
   const std::vector<float> b = {0.1f, 0.2f, 0.3f, 0.01f, 0.02f, 0.5f}, x = {0.9f, -1.1f, 0.4f};
