@@ -31,6 +31,7 @@
 #include "ops/quantize/integer_products.h"
 #include "ops/quantize/qlinear.h"
 #include "ops/quantize/quantize.h"
+#include "ops/recurrent/recurrent.h"
 #include "ops/reduce/lrn.h"
 #include "ops/reduce/normalization.h"
 #include "ops/reduce/reduce.h"
@@ -79,6 +80,7 @@ constexpr std::vector<OpImporter> (*kFamilies[])() = {
     QLinearImporters,
     QuantizeImporters,
     RearrangeImporters,
+    RecurrentImporters,
     ReduceImporters,
     ResizeImporters,
     RoiAlignImporters,

@@ -17,6 +17,7 @@
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/functions.h"
 #include "ops/pool/pool.h"
+#include "ops/recurrent/recurrent.h"
 #include "ops/reduce/normalization.h"
 #include "ops/reduce/reduce.h"
 #include "templates/base/conv_error.h"
@@ -282,6 +283,21 @@ Tensor AttentionBounds(const AttentionOp& op, std::span<const Tensor* const> inp
   return BoundsOf(op.Reference(of_absolutes), 2 * (of_score + SumRoundings(static_cast<double>(s.keys))), {});
 }
 
+// A step's rounding is every later step's error, more or less of it as R has it: how far the same sums in
+// floats, one term after the other, come from the exact ones says how far any kernel may.
+Tensor RecurrentBounds(const RecurrentOp& op, std::span<const Tensor* const> inputs, const Tensor& output) {
+  const Tensor in_floats = op.ReferenceInFloats(inputs);
+  constexpr float kOfFunctions = 16, kSafety = 16;
+  float largest = kOfFunctions * static_cast<float>(kEps) * (1 + LargestFinite(output));
+  for (int64_t i = 0; i < output.size(); ++i) {
+    const float difference = std::abs(output.floats()[i] - in_floats.floats()[i]);
+    if (std::isfinite(difference)) largest = std::max(largest, difference);
+  }
+  Tensor bounds(output.shape());
+  std::fill_n(bounds.floats(), bounds.size(), kSafety * largest);
+  return bounds;
+}
+
 double TermsOfMean(const Op& op, const Tensor& input) {
   if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) {
     return static_cast<double>(pool->window().kh * pool->window().kw);
@@ -363,6 +379,8 @@ namespace {
 
 Tensor FloatOpBound(const Op& op, std::span<const Tensor* const> inputs, const Tensor& output) {
   constexpr double kFewOperations = 2, kOfExp = 16, kOfTaps = 32;
+  const auto* recurrent = dynamic_cast<const RecurrentOp*>(&op);  // whose lengths are integers
+  if (recurrent != nullptr) return RecurrentBounds(*recurrent, inputs, output);
   const auto is_float = [](const Tensor* tensor) { return tensor->type() == DataType::kF32; };
   if (!is_float(&output) || !std::ranges::all_of(inputs, is_float)) return Tensor(output.shape());
   if (const auto* gemm = dynamic_cast<const GemmOp*>(&op)) return GemmBounds(*gemm, *inputs[0], output);

@@ -66,6 +66,16 @@ std::string NodeWriter::Add(std::string op_type, std::vector<std::string> inputs
   return output;
 }
 
+std::string NodeWriter::Add(OpPtr op, std::vector<std::string> inputs, std::string output) {
+  if (output.empty()) output = NewName(op->Type());
+  ModelNode node{
+      .name = spec_.name, .op_type = spec_.op_type, .inputs = std::move(inputs), .outputs = {output}};
+  node.opset = kOpset;
+  node.op = std::move(op);
+  nodes_.push_back(std::move(node));
+  return output;
+}
+
 std::string NodeWriter::Constant(Tensor value) { return Add("Constant", {}, {{"value", std::move(value)}}); }
 
 std::string NodeWriter::Ints(const std::vector<int64_t>& values) {

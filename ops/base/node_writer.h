@@ -23,6 +23,8 @@ class NodeWriter {
   // A node, with one output: the tensor `output`, or a new one whose name is returned.
   std::string Add(std::string op_type, std::vector<std::string> inputs, Attributes attributes = {},
                   std::string output = "");
+  // An op that no operator stands for, under the node's own name.
+  std::string Add(OpPtr op, std::vector<std::string> inputs, std::string output = "");
   std::string Constant(Tensor value);
   std::string Ints(const std::vector<int64_t>& values);  // of rank 1
   std::string Float(float value);                        // a scalar

@@ -20,6 +20,8 @@ constexpr std::string_view kTypeName<std::vector<int64_t>> = "a list of integers
 template <>
 constexpr std::string_view kTypeName<std::vector<float>> = "a list of floats";
 template <>
+constexpr std::string_view kTypeName<std::vector<std::string>> = "a list of strings";
+template <>
 constexpr std::string_view kTypeName<Tensor> = "a tensor";
 
 template <typename T>
@@ -58,6 +60,12 @@ std::vector<int64_t> NodeSpec::Ints(std::string_view name, std::vector<int64_t> 
 
 std::vector<float> NodeSpec::Floats(std::string_view name, std::vector<float> fallback) const {
   const std::vector<float>* value = Get<std::vector<float>>(*this, name);
+  if (value) return *value;
+  return fallback;
+}
+
+std::vector<std::string> NodeSpec::Strings(std::string_view name, std::vector<std::string> fallback) const {
+  const std::vector<std::string>* value = Get<std::vector<std::string>>(*this, name);
   if (value) return *value;
   return fallback;
 }

@@ -17,7 +17,8 @@
 
 namespace tilesmith {
 
-using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, Tensor>;
+using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
+                               std::vector<std::string>, Tensor>;
 
 using Attributes = std::map<std::string, Attribute, std::less<>>;
 
@@ -33,6 +34,7 @@ struct ModelNode {
       {};                // of If, Loop, Scan
   int64_t opset = 0;     // 0: the model's
   bool written = false;  // in the place of another: its constants are no part of the file
+  OpPtr op = nullptr;    // of a written node that no operator stands for; all of its inputs are edges
 };
 
 // The body of a function, a loop or a branch. What is no input and computed by no node of it is a tensor
@@ -79,6 +81,7 @@ struct NodeSpec {
   std::string String(std::string_view name, std::string_view fallback) const;
   std::vector<int64_t> Ints(std::string_view name, std::vector<int64_t> fallback) const;
   std::vector<float> Floats(std::string_view name, std::vector<float> fallback) const;
+  std::vector<std::string> Strings(std::string_view name, std::vector<std::string> fallback) const;
   bool Has(std::string_view name) const { return attributes.find(name) != attributes.end(); }
   bool HasInput(size_t index) const { return index < inputs.size() && inputs[index].present; }
   // The constant at an input; throws NeedsConstant when it is not.
@@ -103,7 +106,8 @@ struct BuiltOp {
 struct OpImporter {
   std::string_view op_type;
   std::function<BuiltOp(const NodeSpec&)> build;  // throws Error(kBadModel) with the reason it cannot
-  bool many_outputs = false;  // build is called for every output that is used, not just for the first
+  // build is called for every output that is read, not just for the first; the others' names are "" to it.
+  bool many_outputs = false;
 };
 
 // Every importer, sorted by op_type; assembled in op_list.cc.

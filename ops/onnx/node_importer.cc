@@ -7,6 +7,7 @@
 
 #include "layouts/base/visible.h"
 #include "layouts/transform.h"
+#include "ops/base/import_util.h"
 #include "ops/base/input.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/onnx_type.h"
@@ -184,6 +185,12 @@ void NodeImporter::BuildOutputs(const ModelNode& node, const std::string& name) 
   if (options_.functions && options_.functions->contains(node.op_type)) {
     return Expand(BuildCall(SpecOf(node, name, 0)));
   }
+  if (node.op) {
+    const NodeSpec spec = SpecOf(node, name, 0);
+    const Value value = Build(spec, BuiltWithInputs(node.op, static_cast<int>(node.inputs.size())), true);
+    values_.emplace(node.outputs.at(0), value);
+    return;
+  }
   const OpImporter* importer = FindOpImporter(node.op_type);
   const int outputs = static_cast<int>(node.outputs.size());
   for (int i = 0; i < (importer->many_outputs ? outputs : std::min(1, outputs)); ++i) {
@@ -193,7 +200,12 @@ void NodeImporter::BuildOutputs(const ModelNode& node, const std::string& name) 
       throw Error(ErrorCode::kBadModel,
                   fmt::format("its output \"{}\" is the name of an earlier tensor", output));
     }
-    const NodeSpec spec = SpecOf(node, i == 0 ? name : NodeName(output), i);
+    NodeSpec spec = SpecOf(node, i == 0 ? name : NodeName(output), i);
+    if (importer->many_outputs) {
+      for (std::string& tensor : spec.output_names) {
+        if (!read_.contains(tensor)) tensor.clear();
+      }
+    }
     BuiltOp built = importer->build(spec);
     if (!built.nodes.empty()) return Expand(std::move(built));
     if (!importer->many_outputs) CheckExtraOutputs(node);
@@ -292,7 +304,7 @@ void NodeImporter::Take(const ModelNode& node) {
   const bool is_function = options_.functions && options_.functions->contains(node.op_type);
   const int64_t opset = node.opset > 0 ? node.opset : options_.opset;
   std::string reason;
-  if (!is_function && FindOpImporter(node.op_type) == nullptr) {
+  if (!is_function && !node.op && FindOpImporter(node.op_type) == nullptr) {
     reason = "the operator is not supported";
   } else if (opset < kFirstFullOpset &&
              std::ranges::find(kUnchangedOperators, node.op_type) == std::end(kUnchangedOperators)) {

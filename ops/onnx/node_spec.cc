@@ -20,6 +20,7 @@ AttributeProto::AttributeType TypeOf(const AttributeProto& attribute) {
   if (attribute.has_s()) return AttributeProto::STRING;
   if (attribute.has_t()) return AttributeProto::TENSOR;
   if (attribute.floats_size() > 0) return AttributeProto::FLOATS;
+  if (attribute.strings_size() > 0) return AttributeProto::STRINGS;
   return AttributeProto::INTS;
 }
 
@@ -35,6 +36,8 @@ Attribute MakeAttribute(const AttributeProto& proto) {
       return std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
     case AttributeProto::FLOATS:
       return std::vector<float>(proto.floats().begin(), proto.floats().end());
+    case AttributeProto::STRINGS:
+      return std::vector<std::string>(proto.strings().begin(), proto.strings().end());
     default:
       throw Error(ErrorCode::kBadModel,
                   fmt::format("the attribute {} has the unsupported type {}", proto.name(),
@@ -71,6 +74,10 @@ struct AttributeSetter {
   void operator()(const std::vector<float>& values) const {
     proto.set_type(onnx::AttributeProto::FLOATS);
     for (const float value : values) proto.add_floats(value);
+  }
+  void operator()(const std::vector<std::string>& values) const {
+    proto.set_type(onnx::AttributeProto::STRINGS);
+    for (const std::string& value : values) proto.add_strings(value);
   }
   void operator()(const Tensor& value) const {
     proto.set_type(onnx::AttributeProto::TENSOR);
