@@ -215,12 +215,12 @@ TEST(FoldSpaceToDepth, LeavesOtherConcats) {
   });
 }
 
-struct TransposedCase {
+struct TransposedNetCase {
   Shape input, weights;
   int64_t groups, sh, sw, top, left, oh, ow;
 };
 
-Graph TransposedNet(const TransposedCase& c, uint64_t seed, const Activation& activation = {}) {
+Graph TransposedNet(const TransposedNetCase& c, uint64_t seed, const Activation& activation = {}) {
   Net net;
   net.seed = seed;
   const ConvTransposeParams params{.input = c.input,
@@ -239,7 +239,7 @@ Graph TransposedNet(const TransposedCase& c, uint64_t seed, const Activation& ac
 }
 
 TEST(LowerConvTranspose, UsualOnesBecomeConvAndShuffle) {
-  const TransposedCase cases[] = {
+  const TransposedNetCase cases[] = {
       {{2, 3, 4, 5}, {3, 4, 2, 2}, 1, 2, 2, 0, 0, 8, 10},  // 2x2/2
       {{1, 3, 4, 4}, {3, 4, 4, 4}, 1, 2, 2, 1, 1, 8, 8},   // 4x4/2, padded by 1
       {{1, 3, 4, 4}, {3, 4, 3, 3}, 1, 2, 2, 1, 1, 8, 8},   // 3x3/2, padded by 1, one more at the end
@@ -247,7 +247,7 @@ TEST(LowerConvTranspose, UsualOnesBecomeConvAndShuffle) {
       {{1, 3, 4, 4}, {3, 2, 2, 3}, 1, 3, 1, 0, 1, 11, 4},  // a kernel smaller than its stride
       {{1, 2, 4, 4}, {2, 2, 2, 2}, 1, 2, 2, 1, 1, 5, 6},   // pads that cut input rows off
   };
-  for (const TransposedCase& c : cases) {
+  for (const TransposedNetCase& c : cases) {
     SCOPED_TRACE(fmt::format("{} stride {}x{}", ShapeToString(c.weights), c.sh, c.sw));
     const Graph graph = TransposedNet(c, 2, {ActivationKind::kRelu}), lowered = LowerConvTranspose(graph);
     EXPECT_THAT(Types(lowered), ElementsAre("Input", "Conv", "DepthToSpace"));
@@ -263,7 +263,7 @@ TEST(LowerConvTranspose, KeepsTheMeaningOfAll) {
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     TestRandom random(seed);
-    TransposedCase c;
+    TransposedNetCase c;
     c.groups = random.Integer(1, 2);
     const int64_t channels = c.groups * random.Integer(1, 3);
     c.input = {random.Integer(1, 2), channels, random.Integer(1, 4), random.Integer(1, 4)};
