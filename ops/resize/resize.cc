@@ -245,8 +245,7 @@ void SetScales(const NodeSpec& spec, const std::vector<float>& given, ResizePara
   for (size_t axis = 0; axis < params.input.size(); ++axis) {
     const float scale = params.scales[axis];
     const float size = static_cast<float>(params.input[axis]) * scale;
-    const bool fits = size >= 1 || params.input[axis] == 0;
-    if (!(scale > 0) || !fits || size > 0x1p30f) {
+    if (!(scale > 0) || !(size >= 1 || params.input[axis] == 0) || size > 0x1p30f) {
       Refuse(spec, fmt::format("scale {} makes {} elements of {}", scale, size, params.input[axis]));
     }
     params.output[axis] = static_cast<int64_t>(size);
@@ -279,9 +278,7 @@ void SetSizes(const NodeSpec& spec, std::vector<int64_t> given, ResizeParams& pa
   const bool has_scales = !params.scales.empty();
   for (size_t axis = 0; axis < params.input.size(); ++axis) {
     const int64_t from = params.input[axis], to = params.output[axis];
-    if (to < (from > 0) || (from == 0 && to > 0)) {
-      Refuse(spec, fmt::format("it makes {} elements of {}", to, from));
-    }
+    if (from == 0 ? to != 0 : to < 1) Refuse(spec, fmt::format("it makes {} elements of {}", to, from));
     if (has_scales) continue;
     params.scales.push_back(from == 0 ? 1 : static_cast<float>(to) / static_cast<float>(from));
   }

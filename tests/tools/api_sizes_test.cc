@@ -315,38 +315,6 @@ TEST(ApiSizesTest, AModelThatIsLoadedForNoRowsGivesNone) {
   tilesmith_free_model(c_model);
 }
 
-// What no kernel has to do takes every command no further than what is missing: one line, or a result.
-TEST(SizesOfZeroTest, CommandsTakeANetworkOfNothing) {
-  const TemporaryDirectory directory;
-  const std::string path = WriteOpenModel(directory), log = directory.File("log.jsonl"),
-                    plan = directory.File("plan.jsonl"), bench = directory.File("bench.json"),
-                    out = directory.File("out.npz"), narrow = directory.File("narrow.onnx");
-  WriteFile(log, "");
-  WriteNpy(directory.File("x.npy"), Tensor({0, 3, 32, 32}));
-  const auto expect_ok = [&](std::vector<std::string> arguments) {
-    for (const char* more : {"--input-shape", "x=0x3x32x32"}) arguments.emplace_back(more);
-    const ProgramResult result = Tilesmith(arguments);
-    EXPECT_EQ(result.exit_code, 0) << arguments[0] << ": " << result.err;
-    return result.out;
-  };
-  EXPECT_THAT(expect_ok({"tasks", path, "--json"}), HasSubstr("\"tasks\": []"));
-  expect_ok({"graph-tune", path, "--log", log, "-o", plan, "--threads", "1", "--rounds", "1", "--time", "1ms",
-             "--no-baselines", "--default-schedules"});
-  expect_ok({"run", path, "--plan", plan, "--threads", "1", "--runs", "2", "--check", "--profile", "--input",
-             directory.File("x.npy"), "--output", out});
-  for (const auto& [name, tensor] : ReadNpz(out)) EXPECT_EQ(tensor.shape()[0], 0) << name;
-  expect_ok({"bench", path, "--plan", plan, "--threads", "1", "--time", "1ms", "--save", bench});
-  expect_ok({"report", log, plan, bench, "--model", path, "-o", directory.File("report.html")});
-  expect_ok({"explain", path, "--log", log, "--threads", "1"});
-  expect_ok({"quantize", path, "--samples", "1", "-o", narrow, "--threads", "1"});
-  for (const char* command : {"tune", "optimize"}) {
-    ExpectRefusal(
-        {command, path, "-o", directory.File("none"), "--threads", "1", "--input-shape", "x=0x3x32x32"}, 3,
-        "has no convolutions to tune");
-  }
-  ExpectRefusal({"run", "resnet18", "--input-shape", "input=0x3x32x32"}, 2, "is input=Nx3xHxW");
-}
-
 TEST(ApiSizesTest, SizesShareWeightsThatArePackedAlike) {
   const TemporaryDirectory directory;
   const std::string path = WriteOpenModel(directory);

@@ -62,7 +62,7 @@ class Staging {
     for (size_t i = 0; i < memory.size(); ++i) {
       if (memory[i] == nullptr && tensors_[i].bytes > 0)
         throw Error(ErrorCode::kUsage, fmt::format("tensor \"{}\" is a null pointer", tensors_[i].name));
-      bound_[i] = IsAligned(memory[i]) ? memory[i] : buffers_[i].data();
+      bound_[i] = IsAligned(memory[i]) || tensors_[i].bytes == 0 ? memory[i] : buffers_[i].data();
     }
     return bound_;
   }
@@ -70,16 +70,14 @@ class Staging {
   // Brings what lies elsewhere to where the run finds it, or to where the caller wants it.
   void CopyIn(std::span<const Pointer> memory) const {
     for (size_t i = 0; i < bound_.size(); ++i)
-      if (IsStaged(i, memory[i])) std::memcpy(buffers_[i].data(), memory[i], buffers_[i].bytes());
+      if (bound_[i] != memory[i]) std::memcpy(buffers_[i].data(), memory[i], buffers_[i].bytes());
   }
   void CopyOut(std::span<const Pointer> memory) const {
     for (size_t i = 0; i < bound_.size(); ++i)
-      if (IsStaged(i, memory[i])) std::memcpy(memory[i], buffers_[i].data(), buffers_[i].bytes());
+      if (bound_[i] != memory[i]) std::memcpy(memory[i], buffers_[i].data(), buffers_[i].bytes());
   }
 
  private:
-  bool IsStaged(size_t i, Pointer memory) const { return bound_[i] != memory && buffers_[i].bytes() > 0; }
-
   const std::vector<TensorInfo>& tensors_;
   std::vector<AlignedBuffer> buffers_;
   std::vector<Pointer> bound_;
@@ -91,8 +89,7 @@ namespace {
 void CheckDistinct(std::span<const void* const> inputs, std::span<void* const> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::span<void* const> before = outputs.first(i);
-    if (outputs[i] == nullptr)
-      continue;  // of a tensor without elements, or said to be wrong where it is bound
+    if (outputs[i] == nullptr) continue;  // it has no elements, or Bind says what is wrong
     if (std::ranges::find(inputs, outputs[i]) != inputs.end() ||
         std::ranges::find(before, outputs[i]) != before.end())
       throw Error(ErrorCode::kUsage, fmt::format("output {} is the same memory as another tensor", i));

@@ -75,19 +75,6 @@ class ModelMaker : public TypedWriter {
     }
   }
 
-  // With a slope for all, for each channel, for each index of the last axis or for each element.
-  ModelTensor Sloped(const ModelTensor& x) {
-    Shape slopes = x.shape;
-    const int64_t kept = x.rank() == 0 ? 3 : Between(0, 3);
-    if (kept == 0) slopes = {1};
-    if (kept == 1) slopes = {x.shape.back()};
-    if (kept == 2 && x.rank() > 1) {
-      slopes.assign(x.rank() - 1, 1);
-      slopes[0] = x.shape[1];
-    }
-    return Node("PRelu", {x.name, Floats(slopes).name}, x.shape);
-  }
-
   ModelTensor Combined() {
     const ModelTensor x = Pick(), y = Other(x);
     if (Once(8)) return Binary("Pow", x, Number(2));
@@ -323,20 +310,6 @@ class ModelMaker : public TypedWriter {
     return Once(3) ? Map("Relu", product) : product;
   }
 
-  // With either side transposed, and a third matrix that broadcasts or none.
-  ModelTensor Gemm(const ModelTensor& x) {
-    const bool turned = Once(3), turns = Once(2);
-    const int64_t m = x.shape[turned ? 1 : 0], k = x.shape[turned ? 0 : 1], n = Size();
-    const float scale = 1 / std::sqrt(static_cast<float>(std::max<int64_t>(k, 1)));
-    std::vector<std::string> inputs = {x.name, Floats(turns ? Shape{n, k} : Shape{k, n}, -scale, scale).name};
-    const std::vector<Shape> added = {{n}, {1}, {m, 1}, {1, n}, {m, n}, {}};
-    if (Once(2)) inputs.push_back(Floats(random_.Pick(added)).name);
-    return Node("Gemm", inputs, {m, n}, [&](auto& node) {
-      SetInt(node, "transA", turned), SetInt(node, "transB", turns);
-      if (Once(2)) SetFloat(node, "alpha", 0.5F), SetFloat(node, "beta", 2);
-    });
-  }
-
   // One matrix for queries, keys and values, or three; with a mask, or without.
   ModelTensor Attention() {
     ModelTensor x = Pick(3, 3);
@@ -440,81 +413,6 @@ class ModelMaker : public TypedWriter {
     });
   }
 
-  // A tensor cut into parts, and one of them, or two together again.
-  ModelTensor Divided() {
-    const ModelTensor x = Pick(1);
-    const int64_t axis = Axis(x), parts = Between(2, 3);
-    std::vector<int64_t> sizes;
-    int64_t rest = x.shape[axis];
-    for (int64_t i = 1; i < parts; ++i) {
-      sizes.push_back(Between(zeros_ || rest == 0 ? 0 : 1, rest));
-      rest -= sizes.back();
-    }
-    sizes.push_back(rest);
-    if (!zeros_ && rest == 0) return Map("Neg", x);
-    std::vector<ModelTensor> results;
-    for (const int64_t size : sizes) {
-      results.push_back({Fresh(), x.shape});
-      results.back().shape[axis] = size;
-    }
-    std::vector<std::string> names;
-    for (const ModelTensor& result : results) names.push_back(result.name);
-    onnx::NodeProto& node = model_.Node("Split", {x.name, Ints(sizes)}, names);
-    SetInt(node, "axis", axis);
-    if (Once(2)) return random_.Pick(results);
-    Shape shape = x.shape;
-    shape[axis] = sizes[0] + sizes.back();
-    return Node("Concat", {results.back().name, results[0].name}, shape,
-                [&](auto& node) { SetInt(node, "axis", axis); });
-  }
-
-  // Bytes from an input of the model on, which nothing before them rounds, so that they are the same however
-  // they are computed; moved and multiplied as bytes. Weights are small enough that no runtime saturates.
-  ModelTensor Quantized() {
-    ModelTensor x = inputs_[Between(0, std::ssize(inputs_) - 1)];
-    const ModelTensor scale = Floats({}, 0.01F, 0.01F), zero = Byte(Between(100, 140));
-    const auto stored = [&](const ModelTensor& real) {
-      const ModelTensor bytes = Node("QuantizeLinear", {real.name, scale.name, zero.name}, real.shape);
-      return Node("DequantizeLinear", {bytes.name, scale.name, zero.name}, real.shape);
-    };
-    x = stored(x);
-    if (x.rank() > 0 && Once(2)) x = stored(Transpose(x, Order(x.rank())));
-    const bool image = x.rank() == 4 && x.shape[2] * x.shape[3] > 0;
-    if (image && Once(3)) x = stored(MaxPooled(x));
-    if (x.rank() == 0 || x.rank() > 4 || Once(4)) return x;
-    const int64_t columns = Channels(), rows = image ? x.shape[1] : x.shape.back();
-    Shape shape = x.shape;
-    shape[image ? 1 : x.rank() - 1] = columns;
-    const ModelTensor weights = SmallBytes(image ? Shape{columns, rows, 1, 1} : Shape{rows, columns});
-    const bool each = Once(2);  // a scale for each channel
-    const ModelTensor scales = each ? Floats({columns}, 0.01F, 0.02F) : Floats({}, 0.015F, 0.015F);
-    const ModelTensor real =
-        Node("DequantizeLinear", {weights.name, scales.name}, weights.shape, [&](auto& node) {
-          if (each) SetInt(node, "axis", image ? 0 : 1);
-        });
-    return Node(image ? "Conv" : "MatMul", {x.name, real.name}, shape);
-  }
-
-  ModelTensor MaxPooled(const ModelTensor& x) {
-    return Node("MaxPool", {x.name}, x.shape, [](auto& node) {
-      SetInts(node, "kernel_shape", {3, 3});
-      SetInts(node, "pads", {1, 1, 1, 1});
-    });
-  }
-  ModelTensor Byte(int64_t value) {
-    const std::string name = Fresh();
-    model_.Weight(name, {}, onnx::TensorProto::UINT8).add_int32_data(static_cast<int32_t>(value));
-    return {name, {}, onnx::TensorProto::UINT8};
-  }
-  ModelTensor SmallBytes(const Shape& shape) {
-    const std::string name = Fresh();
-    onnx::TensorProto& tensor = model_.Weight(name, shape, onnx::TensorProto::INT8);
-    for (int64_t i = 0; i < ElementCount(shape); ++i) {
-      tensor.add_int32_data(static_cast<int32_t>(Between(-60, 60)));
-    }
-    return {name, shape, onnx::TensorProto::INT8};
-  }
-
   // By what is not computed, so that no rounding decides.
   ModelTensor Chosen() {
     const ModelTensor x = Pick(), y = Other(x);
@@ -543,8 +441,6 @@ class ModelMaker : public TypedWriter {
     const ModelTensor back = Transpose(Reshape(mixed, cut.shape), {0, 1, 3, 2, 4, 5});
     return Reshape(back, {n, h, w, c});
   }
-
-  std::vector<ModelTensor> inputs_;  // floats
 };
 
 }  // namespace
