@@ -147,24 +147,29 @@ HWY_INLINE float JoinRun(const In* in, int64_t pixels) {
     even = Join<kMax>(even, LoadFloats(d, in + i));
     odd = Join<kMax>(odd, LoadFloats(d, in + i + kFloatLanes));
   }
-  HWY_ALIGN float lanes[kFloatLanes];
-  hn::Store(Join<kMax>(even, odd), d, lanes);
-  float total = lanes[0];
-  for (int64_t lane = 1; lane < kFloatLanes; ++lane) total = JoinOne<kMax>(total, lanes[lane]);
+  if (i + kFloatLanes <= pixels) {
+    even = Join<kMax>(even, LoadFloats(d, in + i));
+    i += kFloatLanes;
+  }
+  const FloatVector all = Join<kMax>(even, odd);
+  float total = hn::GetLane(kMax ? hn::MaxOfLanes(d, all) : hn::SumOfLanes(d, all));
   for (; i < pixels; ++i) total = JoinOne<kMax>(total, LoadOne(in + i));
   return total;
 }
 
-template <bool kMax, typename In, typename Out>
-HWY_INLINE void GlobalPlain(const In* in, Out* out, int64_t pixels) {
-  if (kMax || pixels <= kFloatRun) {
-    const float total = JoinRun<kMax>(in, pixels);
-    return StoreOne(kMax ? total : total / static_cast<float>(pixels), out);
-  }
+// Called, as is SumManyPixels: their code would lengthen what small planes run through.
+template <typename In>
+HWY_NOINLINE float SumOfManyRuns(const In* in, int64_t pixels) {
   double total = 0;
   for (int64_t i = 0; i < pixels; i += kFloatRun)
     total += static_cast<double>(JoinRun<false>(in + i, pixels - i < kFloatRun ? pixels - i : kFloatRun));
-  StoreOne(static_cast<float>(total / static_cast<double>(pixels)), out);
+  return static_cast<float>(total);
+}
+
+template <bool kMax, typename In, typename Out>
+HWY_INLINE void GlobalPlain(const In* in, Out* out, int64_t pixels) {
+  const float total = kMax || pixels <= kFloatRun ? JoinRun<kMax>(in, pixels) : SumOfManyRuns(in, pixels);
+  StoreOne(kMax ? total : total / static_cast<float>(pixels), out);
 }
 
 // The maximum or sum over pixels of as many lanes as a vector has.
@@ -181,7 +186,7 @@ HWY_INLINE hn::VFromD<D> JoinPixels(D d, const In* in, int64_t stride, int64_t p
 }
 
 template <class D, typename In>
-HWY_INLINE hn::VFromD<D> SumManyPixels(D d, const In* in, int64_t stride, int64_t pixels) {
+HWY_NOINLINE hn::VFromD<D> SumManyPixels(D d, const In* in, int64_t stride, int64_t pixels) {
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
   HWY_ALIGN float part[kLanes];
   double totals[kLanes] = {};
