@@ -29,6 +29,37 @@ void NeedBytes(const Quantization& output, const StoredRange& limits) {
 
 [[noreturn]] void RefuseConv(const std::string& reason) { throw Error(ErrorCode::kBadModel, reason); }
 
+// The float m near `exact` for which round(float(sum) * m) is round(sum * exact) for all sums of as many
+// steps as `range` has: the nearest float but where some sum is so near the middle between two steps that its
+// product with that is the middle or beyond; then a neighbour, if that is better.
+float RoundingMultiplier(double exact, const StoredRange& range) {
+  constexpr double kNear = 0x1p-21;      // relative, more than what a float's product is off by
+  constexpr double kInteger = 0x1.8p52;  // added and taken away, it rounds to an integer
+  constexpr double kExactSums = 0x1p24;  // larger ones are no floats
+  const auto nearest = static_cast<float>(exact);
+  if (!std::isnormal(nearest)) return nearest;
+  const int64_t steps = range.high - range.low;
+  const double inverse = 1 / exact;
+  std::vector<std::pair<float, double>> near;  // sums, and the middles of steps that they are near
+  for (int64_t step = -steps; step < steps; ++step) {
+    const double middle = static_cast<double>(step) + 0.5;
+    const double sum = middle * inverse + kInteger - kInteger;
+    if (std::abs(sum * exact - middle) <= kNear * std::abs(middle) && std::abs(sum) <= kExactSums)
+      near.emplace_back(static_cast<float>(sum), middle);
+  }
+  const auto wrong = [&](float m) {
+    return std::ranges::count_if(near, [&](const auto& pair) {
+      const auto [sum, middle] = pair;
+      const double rounded = sum * m, product = sum * exact;
+      return (rounded < middle) != (product < middle) || (rounded > middle) != (product > middle);
+    });
+  };
+  float best = nearest;
+  for (const float other : {std::nextafter(nearest, 0.0F), std::nextafter(nearest, 2 * nearest)})
+    if (wrong(other) < wrong(best)) best = other;
+  return best;
+}
+
 }  // namespace
 
 QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params)
@@ -56,9 +87,10 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
   workload_.bytes = TypesWith(centered);
 
   for (int64_t o = 0; o < workload_.oc; ++o) {
-    const float product = input.scales[0] * ValueFor(weights.quantization.scales, o);
+    const double product = double{input.scales[0]} * ValueFor(weights.quantization.scales, o);
     const float scale = real ? 1 : this->output().scales[0];
-    multipliers_.push_back(product / scale);
+    multipliers_.push_back(real || sum ? static_cast<float>(product / scale)
+                                       : RoundingMultiplier(product / scale, RangeOf(output.type)));
     if (std::isfinite(multipliers_.back())) continue;
     RefuseConv(fmt::format("channel {} has the scale {} * {} / {}, which is no finite number", o,
                            input.scales[0], ValueFor(weights.quantization.scales, o), scale));

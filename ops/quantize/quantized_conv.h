@@ -3,7 +3,8 @@
 //
 //   sum[n, o, p] = bias[o] + sum_{c, t} (x[n, g(o) * ic/g + c, p + t] - zero_x) * (w[o, c, t] - zero_w[o])
 //   y[n, o, p]   = clamp(round(float(sum) * multiplier[o]) + zero_y, low, high)
-//   multiplier[o] = scale_x * scale_w[o] / scale_y
+//   multiplier[o] = scale_x * scale_w[o] / scale_y, or a float beside that which rounds sums as the real
+//   number does
 //
 // The sum is exact, padding adds nothing to it. The rest is computed in float as ONNX Runtime's QLinearConv
 // does: each product and quotient is rounded, ties of the final rounding go to even.
