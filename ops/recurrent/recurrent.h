@@ -26,6 +26,27 @@ namespace tilesmith {
 
 enum class CellKind { kLstm, kGru, kRnn };
 
+// A function as ONNX calls it, its parameters and their defaults.
+struct NamedGate {
+  GateKind kind;
+  std::string_view name;
+  bool has_alpha = false, has_beta = false;
+  float alpha = 0, beta = 0;
+};
+inline constexpr NamedGate kGates[] = {
+    {GateKind::kRelu, "Relu"},
+    {GateKind::kTanh, "Tanh"},
+    {GateKind::kSigmoid, "Sigmoid"},
+    {GateKind::kAffine, "Affine", true, true, 1, 0},
+    {GateKind::kLeakyRelu, "LeakyRelu", true, false, 0.01f},
+    {GateKind::kThresholdedRelu, "ThresholdedRelu", true, false, 1},
+    {GateKind::kScaledTanh, "ScaledTanh", true, true, 1, 1},
+    {GateKind::kHardSigmoid, "HardSigmoid", true, true, 0.2f, 0.5f},
+    {GateKind::kElu, "Elu", true, false, 1},
+    {GateKind::kSoftsign, "Softsign"},
+    {GateKind::kSoftplus, "Softplus"},
+};
+
 struct RecurrentParams {
   CellKind cell = CellKind::kLstm;
   int64_t hidden = 1;

@@ -19,7 +19,7 @@ TEST(Registry, IsSortedWithoutDuplicates) {
   const auto& importers = OpImporters();
   for (size_t i = 1; i < importers.size(); ++i) EXPECT_LT(importers[i - 1].op_type, importers[i].op_type);
   for (const OpImporter& importer : importers) EXPECT_EQ(FindOpImporter(importer.op_type), &importer);
-  EXPECT_EQ(FindOpImporter("LSTM"), nullptr);
+  EXPECT_EQ(FindOpImporter("StringNormalizer"), nullptr);
 }
 
 TEST(Registry, AttributesAreTyped) {

@@ -11,6 +11,7 @@
 #include "ops/base/elements.h"
 #include "ops/base/op_registry.h"
 #include "ops/onnx/node_importer.h"
+#include "tests/support/random.h"
 
 namespace tilesmith {
 
@@ -29,10 +30,20 @@ inline Tensor Ints(const Shape& shape, const std::vector<int64_t>& values) {
   std::copy(values.begin(), values.end(), tensor.ints());
   return tensor;
 }
+inline Tensor Ints32(const std::vector<int32_t>& values) {
+  Tensor tensor({std::ssize(values)}, Layout::Nchw(DataType::kI32));
+  std::copy(values.begin(), values.end(), tensor.data<int32_t>());
+  return tensor;
+}
 inline Tensor Bools(const Shape& shape, const std::vector<bool>& values) {
   Tensor tensor(shape, Layout::Nchw(DataType::kBool));
   EXPECT_EQ(tensor.size(), static_cast<int64_t>(values.size()));
   std::copy(values.begin(), values.end(), tensor.data<bool>());
+  return tensor;
+}
+inline Tensor Uniform(const Shape& shape, TestRandom& random, float bound = 1) {
+  Tensor tensor(shape);
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.floats()[i] = random.Uniform(-bound, bound);
   return tensor;
 }
 inline Tensor Counting(const Shape& shape) {
