@@ -256,6 +256,21 @@ TEST(QuantizedConv, MeansWhatTheFormulaSays) {
               ElementsAre(127, 127, 127, -128, -128, -128));
 }
 
+// 115 * -125 * 0.03f * 0.004f / 0.05f is -34.50000035; times the float nearest to the multiplier it would be
+// -34.5.
+TEST(QuantizedConv, SumsNearTheMiddleOfTwoStepsAreRoundedAsTheRealMultiplierSays) {
+  QuantizedConvParams params = SimpleParams({-125, 125}, {2, 1, 1, 1});
+  params.input = {DataType::kU8, 0, {0.03f}, {0}};
+  params.weights.quantization = {DataType::kI8, 0, {0.004f}, {0}};
+  params.output = {DataType::kI8, 0, {0.05f}, {0}};
+  const QuantizedConvOp op(ParseWorkload("ic1ih1iw2oc2oh1ow2kh1kw1"), params);
+  const Tensor x = Stored<uint8_t>({1, 1, 1, 2}, {115, 10});
+  EXPECT_THAT(I(op.Reference({{&x}})), ElementsAre(-35, -3, 35, 3));
+  const double exact = double{0.03f} * 0.004f / 0.05f;
+  EXPECT_NEAR(op.multipliers()[0], exact, exact * 0x1p-22);
+  CheckTypedKernel(op, {x});
+}
+
 TEST(QuantizedConv, SaysWhatItIs) {
   const QuantizedConvOp op(ParseWorkload("ic1ih1iw3oc2oh1ow3kh1kw2ph0pw1"),
                            SimpleParams({3, 0, -1, 1}, {2, 1, 1, 2}));
