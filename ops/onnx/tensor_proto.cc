@@ -275,6 +275,10 @@ ModelBytes SerializeWithData(onnx::ModelProto model, const DataPlacement& placem
   if (placement.always || static_cast<int64_t>(model.ByteSizeLong()) > placement.largest) {
     std::string data;
     for (TensorProto& tensor : *model.mutable_graph()->mutable_initializer()) {
+      if (tensor.float_data_size() > 0) {
+        tensor.set_raw_data(tensor.float_data().data(), tensor.float_data_size() * sizeof(float));
+        google::protobuf::RepeatedField<float>().Swap(tensor.mutable_float_data());
+      }
       if (tensor.raw_data().size() < kSmall) continue;
       data.resize(RoundUp(std::ssize(data), kPage));
       const std::pair<const char*, std::string> entries[] = {

@@ -190,8 +190,7 @@ TEST(Quantize, NumbersWithExponentsAreConstants) {
                           .Const(Stored<int8_t>({2}, {1, -3}))
                           .Const(Floats({}, {0.5f}))
                           .Evaluate();
-  EXPECT_EQ(half.type(), DataType::kF16);
-  EXPECT_EQ(static_cast<float>(half.data<F16>()[1]), -1.5f);
+  EXPECT_THAT(F(half), ElementsAre(0.5f, -1.5f));  // in the type that floats of 16 bits are computed in
 }
 
 TEST(Quantize, WhatDoesNotFitIsRefused) {

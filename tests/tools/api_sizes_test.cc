@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "ops/graph/reference_run.h"
-#include "ops/onnx/tensor_proto.h"
 #include "tests/support/ops/onnx_model.h"
 #include "tests/support/random.h"
 #include "tests/support/temporary_files.h"
@@ -219,38 +218,6 @@ std::vector<SizedExample> Examples(const std::string& path) {
 
 const std::vector<OutputTensor>& RunExample(Session& session, const SizedExample& example) {
   return session.Run({{example.x.raw(), example.shape}});
-}
-
-// Files and memory may be gone when a session meets another size.
-TEST(ApiSizesTest, SizesArePreparedFromWhatWasRead) {
-  const TemporaryDirectory directory;
-  const std::string path = WriteOpenModel(directory);
-  const std::vector<SizedExample> examples = Examples(path);
-  onnx::ModelProto proto;
-  proto.ParseFromString(ReadFile(path));
-  for (onnx::TensorProto& weights : *proto.mutable_graph()->mutable_initializer()) {
-    weights.set_raw_data(weights.float_data().data(), weights.float_data_size() * sizeof(float));
-    weights.clear_float_data();
-  }
-  ModelBytes in_two = SerializeWithData(proto, {.location = "weights", .always = true});
-  std::string weights(static_cast<size_t>(in_two.parts->Size("weights")), 0);
-  in_two.parts->Read("weights", 0, std::as_writable_bytes(std::span(weights)));
-  WriteFile(directory.File("weights"), weights);
-  WriteFile(path, in_two.bytes);
-  const LoadOptions options = {.threads = 1, .input_shapes = {"x=1x3x32x32"}, .sizes = 3};
-  Session of_files = Model::Load(path, options).NewSession();
-  Session of_memory = Model::Load({.bytes = std::as_bytes(std::span(in_two.bytes)),
-                                   .parts = {{"weights", std::as_bytes(std::span(weights))}}},
-                                  options)
-                          .NewSession();
-  std::filesystem::remove(directory.File("weights"));
-  std::filesystem::remove(path);
-  std::ranges::fill(in_two.bytes, '\xff');
-  std::ranges::fill(weights, '\xff');
-  for (const SizedExample& example : examples) {
-    ExpectRight(RunExample(of_files, example), example);
-    ExpectRight(RunExample(of_memory, example), example);
-  }
 }
 
 TEST(ApiSizesTest, ASessionTakesInputsOfManySizesAndKeepsTheLastOnes) {

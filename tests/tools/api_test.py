@@ -102,7 +102,7 @@ class PackageTest(unittest.TestCase):
             tilesmith.load("net.onnx", parts={"weights.bin": b""})
         with tempfile.TemporaryDirectory() as folder:
             plan = tilesmith.graph_tune(
-                one_node(b"Relu", b"x", [1, 3, 8, 8]), os.path.join(folder, "plan.jsonl"), rounds=0, threads=1
+                one_node(b"Relu", b"x", [1, 3, 8, 8]), os.path.join(folder, "plan.jsonl"), seconds=1, rounds=0, threads=1
             )
             self.assertTrue(os.path.exists(plan))
 

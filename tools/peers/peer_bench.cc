@@ -95,7 +95,9 @@ PairTimes MeasurePair(NetworkWorker& ours, NetworkWorker& peer, double seconds) 
   }
   DuelRounds rounds;
   double timed = 0;
-  while (rounds.size() < kMinPairRounds || timed < seconds) {
+  // As many rounds as fill the time, unless a block of so short runs falls short of its seconds.
+  const auto most = static_cast<size_t>(seconds / kBlockSeconds);
+  while (rounds.size() < kMinPairRounds || (timed < seconds && rounds.size() < most)) {
     std::vector<double> turn(2);
     for (size_t i = 0; i < 2; ++i) {
       const size_t side = (rounds.size() + i) % 2;

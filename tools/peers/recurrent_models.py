@@ -2,15 +2,25 @@
 """usage: tools/peers/recurrent_models.py DIR
 Writes ONNX files with seeded weights, for tools/bench-rivals: an LSTM in one direction of 64 to 512 units over 20 and 200
 steps for batches of 1 and 8 (lstm_UNITS_STEPS_BATCH.onnx), and a text recogniser, seven convolutions and two LSTMs of 256
-units in both directions, of lines 32 pixels high and 100 or 320 wide (crnn_WIDTH.onnx). Needs the Python package onnx."""
+units in both directions, of lines 32 pixels high and 100 or 320 wide (crnn_WIDTH.onnx). The Python package onnx is fetched
+from PyPI at a pinned version into peers/recurrent, where it is not there.
+exit codes: 0, 2 an argument, 7 PyPI out of reach"""
 
+import os
 import pathlib
 import sys
 
-import numpy
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+from bench_script import NUMPY, BenchScript
 
+try:
+    import numpy
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError:
+    onnx = None
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SCRIPT = BenchScript("recurrent_models.py", __doc__, ROOT / "peers" / "recurrent")
 UNITS, STEPS, BATCHES = (64, 128, 256, 512), (20, 200), (1, 8)
 WIDTHS = (100, 320)
 # Channels, kernel and pad of each convolution, and the pooling behind it: kernel, strides, pads.
@@ -76,10 +86,13 @@ def write_recogniser(folder, width):
 
 
 def main():
-    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
-        print(__doc__)
-        sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 2)
-    folder = pathlib.Path(sys.argv[1])
+    folders = SCRIPT.parse(sys.argv[1:], {}, most=1)
+    if not folders:
+        SCRIPT.fail("give a DIR to write to")
+    if onnx is None:
+        SCRIPT.fetch((NUMPY, "onnx==1.23.2"), failed="the package onnx could not be fetched (is PyPI in reach?)")
+        os.execv(SCRIPT.python, [str(SCRIPT.python), __file__, *folders])
+    folder = pathlib.Path(folders[0])
     folder.mkdir(parents=True, exist_ok=True)
     for units in UNITS:
         for steps in STEPS:
@@ -90,4 +103,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    SCRIPT.run(main)
