@@ -232,10 +232,6 @@ void ForEachTensor(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, c
   }
 }
 
-}  // namespace
-
-namespace {
-
 template <typename Visit>
 void ForEachTensor(onnx::ModelProto& model, const Visit& visit) {
   onnx::GraphProto& graph = *model.mutable_graph();
