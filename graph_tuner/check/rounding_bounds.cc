@@ -8,6 +8,7 @@
 
 #include "graph_tuner/executor/end_tensors.h"
 #include "layouts/base/check.h"
+#include "layouts/base/thread_team.h"
 #include "ops/dense/attention.h"
 #include "ops/dense/gemm.h"
 #include "ops/dense/matmul.h"
@@ -95,22 +96,20 @@ Tensor Magnitudes(const ConvWorkload& w, const Tensor& input, const ConvOp& conv
   Tensor magnitudes(w.output_shape());
   const int64_t icg = w.ic / w.g, ocg = w.oc / w.g, taps = icg * w.kh * w.kw, pixels = w.oh * w.ow;
   const float* weights = conv.weights()->floats();
-#pragma omp parallel for collapse(2) schedule(dynamic)
-  for (int64_t n = 0; n < w.mb; ++n) {
-    for (int64_t g = 0; g < w.g; ++g) {
-      const std::vector<double> norms = PatchNorms(w, input.floats() + (n * w.ic + g * icg) * w.ih * w.iw);
-      for (int64_t o = g * ocg; o < (g + 1) * ocg; ++o) {
-        double squares = 0;
-        for (int64_t k = 0; k < taps; ++k) squares += double{weights[o * taps + k]} * weights[o * taps + k];
-        const double norm = std::sqrt(squares), bias = conv.bias() ? std::abs(conv.bias()->floats()[o]) : 0;
-        const int64_t first = (n * w.oc + o) * pixels;
-        for (int64_t p = 0; p < pixels; ++p) {
-          const double added = bias + (residual ? std::abs(residual->floats()[first + p]) : 0);
-          magnitudes.floats()[first + p] = static_cast<float>(norm * norms[p] + added);
-        }
+  ForEachIndex(w.mb * w.g, [&](int64_t image_group) {
+    const int64_t n = image_group / w.g, g = image_group % w.g;
+    const std::vector<double> norms = PatchNorms(w, input.floats() + (n * w.ic + g * icg) * w.ih * w.iw);
+    for (int64_t o = g * ocg; o < (g + 1) * ocg; ++o) {
+      double squares = 0;
+      for (int64_t k = 0; k < taps; ++k) squares += double{weights[o * taps + k]} * weights[o * taps + k];
+      const double norm = std::sqrt(squares), bias = conv.bias() ? std::abs(conv.bias()->floats()[o]) : 0;
+      const int64_t first = (n * w.oc + o) * pixels;
+      for (int64_t p = 0; p < pixels; ++p) {
+        const double added = bias + (residual ? std::abs(residual->floats()[first + p]) : 0);
+        magnitudes.floats()[first + p] = static_cast<float>(norm * norms[p] + added);
       }
     }
-  }
+  });
   return magnitudes;
 }
 

@@ -1,11 +1,16 @@
 #include "layouts/base/thread_team.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
 #include <vector>
 
+#include "layouts/base/check.h"
 #include "layouts/base/error.h"
+#include "layouts/base/fork_gate.h"
 
 #ifdef TILESMITH_X86
 #include <immintrin.h>
@@ -14,10 +19,35 @@
 namespace tilesmith {
 namespace {
 
+constexpr int kYieldsBeforeSleep = 1024;
+constexpr double kOwnTeamsAwakeSeconds = 5e-3;
+constexpr int kNowhere = -1;
+
+thread_local int pinned_to = kNowhere;
+thread_local bool in_region = false;
+thread_local ThreadTeam* scoped_team = nullptr;
+
 inline void SpinPause() {
 #ifdef TILESMITH_X86
   _mm_pause();
 #endif
+}
+
+// Whether it is, after so many pauses at the most.
+template <typename Condition>
+bool SpinUntilTrue(const Condition& is_so, int pauses) {
+  for (int pause = 0; !is_so(); ++pause) {
+    if (pause == pauses) return false;
+    SpinPause();
+  }
+  return true;
+}
+
+cpu_set_t SetOf(std::span<const int> cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  return set;
 }
 
 }  // namespace
@@ -55,17 +85,13 @@ void Generation::Advance() {
 }
 
 bool Generation::SpinUntil(unsigned wanted, int pauses) const {
-  for (int pause = 0; IsBefore(now(), wanted); ++pause) {
-    if (pause == pauses) return false;
-    SpinPause();
-  }
-  return true;
+  return SpinUntilTrue([&] { return !IsBefore(now(), wanted); }, pauses);
 }
 
 void Generation::Pause(unsigned wanted, int step) {
-  constexpr int kPauses = 64, kYieldsBeforeSleep = 1024;
+  constexpr int kPauses = 64;
   if (policy_ == WaitPolicy::kSpin) {
-    for (int i = 0; i < kPauses && IsBefore(now(), wanted); ++i) SpinPause();
+    SpinUntil(wanted, kPauses);
   } else if (policy_ == WaitPolicy::kYield || step < kYieldsBeforeSleep) {
     sched_yield();
   } else {
@@ -89,11 +115,113 @@ void SpinBarrier::Wait() {
   }
 }
 
-void ThrowTooFewThreads(int granted, int wanted) {
-  throw Error(ErrorCode::kEnvironment,
-              fmt::format("OpenMP grants {} of {} threads (is OMP_THREAD_LIMIT or OMP_DYNAMIC set?)", granted,
-                          wanted));
+ThreadTeam::~ThreadTeam() {
+  if (workers_.empty() || forks_ != ForkCount()) return;
+  Announce(0);
+  for (const pthread_t worker : workers_) pthread_join(worker, nullptr);
 }
+
+// The order of what is announced and of whether anybody sleeps is the same for all threads.
+void ThreadTeam::Announce(int threads) {
+  const unsigned number = (announced_.load(std::memory_order_relaxed) >> kThreadBits) + 1;
+  announced_.store(number << kThreadBits | static_cast<unsigned>(threads), std::memory_order_seq_cst);
+  announced_.notify_all();
+}
+
+void ThreadTeam::Run(int threads, Region region) {
+  TILESMITH_CHECK(threads > 1 && threads < 1 << kThreadBits && !in_region, "{} threads", threads);
+  if (static_cast<int>(workers_.size()) < threads - 1 || forks_ != ForkCount()) Start(threads);
+  region_ = region;
+  working_.store(threads - 1, std::memory_order_relaxed);
+  if (rests_.load(std::memory_order_relaxed)) rests_.store(false, std::memory_order_relaxed);
+  Announce(threads);
+  Place(0);
+  in_region = true;
+  region.call(region.body, 0);
+  in_region = false;
+  const auto all_are_done = [this] { return working_.load(std::memory_order_acquire) == 0; };
+  if (SpinUntilTrue(all_are_done, Generation::kPausesBeforeYield)) return;
+  for (int step = 0; !all_are_done(); ++step) {
+    if (step < kYieldsBeforeSleep) {
+      sched_yield();
+    } else if (const int left = working_.load(std::memory_order_acquire); left > 0) {
+      working_.wait(left, std::memory_order_acquire);
+    }
+  }
+}
+
+// Signals are for the program's own threads. The threads of a parent are not there behind a fork.
+void ThreadTeam::Start(int threads) {
+  if (forks_ != ForkCount()) workers_.clear();
+  forks_ = ForkCount();
+  workers_.reserve(static_cast<size_t>(threads) - 1);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int failed = 0;
+  while (failed == 0 && static_cast<int>(workers_.size()) < threads - 1) {
+    auto worker = std::make_unique<Worker>(Worker{this, static_cast<int>(workers_.size()) + 1,
+                                                  announced_.load(std::memory_order_relaxed), pinned_to});
+    const auto work = [](void* of) -> void* {
+      const std::unique_ptr<const Worker> self(static_cast<Worker*>(of));
+      self->team->Work(*self);
+      return nullptr;
+    };
+    pthread_t thread = {};
+    failed = pthread_create(&thread, nullptr, work, worker.get());
+    if (failed != 0) break;
+    [[maybe_unused]] const Worker* const its_own = worker.release();
+    workers_.push_back(thread);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed == 0) return;
+  throw Error(ErrorCode::kEnvironment, fmt::format("thread {} of {} cannot be started: {}",
+                                                   workers_.size() + 2, threads, std::strerror(failed)));
+}
+
+void ThreadTeam::Work(const Worker& self) {
+  in_region = true;
+  pinned_to = self.pinned_to;
+  for (unsigned announced = AwaitChange(self.announced);; announced = AwaitChange(announced)) {
+    const int threads = static_cast<int>(announced & ((1U << kThreadBits) - 1));
+    if (threads == 0) return;
+    if (self.thread >= threads) continue;
+    Place(self.thread);
+    region_.call(region_.body, self.thread);
+    if (working_.fetch_sub(1, std::memory_order_acq_rel) == 1) working_.notify_one();
+  }
+}
+
+unsigned ThreadTeam::AwaitChange(unsigned from) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kPauses = 64;
+  const auto has_changed = [&] { return announced_.load(std::memory_order_acquire) != from; };
+  const auto end = Clock::now() + std::chrono::duration<double>(awake_seconds_);
+  while (!SpinUntilTrue(has_changed, kPauses) && !rests_.load(std::memory_order_relaxed) &&
+         Clock::now() < end) {
+  }
+  announced_.wait(from, std::memory_order_acquire);
+  return announced_.load(std::memory_order_acquire);
+}
+
+void ThreadTeam::Place(int thread) const {
+  if (static_cast<size_t>(thread) < cores_.size()) {
+    KeepOn(cores_[static_cast<size_t>(thread)]);
+  } else if (thread > 0 && pinned_to != kNowhere) {
+    const cpu_set_t anywhere = SetOf(ProcessCores());
+    if (sched_setaffinity(0, sizeof(anywhere), &anywhere) == 0) pinned_to = kNowhere;
+  }
+}
+
+ThreadTeam& CurrentTeam() {
+  static thread_local ThreadTeam own(kOwnTeamsAwakeSeconds);
+  return scoped_team != nullptr ? *scoped_team : own;
+}
+
+TeamScope::TeamScope(ThreadTeam& team) : before_(scoped_team) { scoped_team = &team; }
+TeamScope::~TeamScope() { scoped_team = before_; }
+
+bool IsInRegion() { return in_region; }
 
 void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier,
               FirstError& error, Split split) {
@@ -119,21 +247,9 @@ void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads, Split 
   error.Rethrow();
 }
 
-namespace {
-
-constexpr int kNowhere = -1;
-thread_local std::vector<int> team_cores;  // of the teams that this thread calls
-thread_local int pinned_to = kNowhere;
-
-}  // namespace
-
-std::span<const int> TeamCores() { return team_cores; }
-
 void KeepOn(int core) {
   if (pinned_to == core) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
+  const cpu_set_t set = SetOf({&core, 1});
   if (sched_setaffinity(0, sizeof(set), &set) == 0) pinned_to = core;
 }
 
@@ -148,23 +264,16 @@ void PinTeam(int threads) {
 
 void PinTeam(std::span<const int> cores) {
   ProcessCores();
-  team_cores.clear();
-  RunOnTeam(static_cast<int>(cores.size()), [&](int thread) {
-    pinned_to = kNowhere;
-    KeepOn(cores[thread]);
-  });
-  team_cores.assign(cores.begin(), cores.end());
+  CurrentTeam().PinTo(cores);
+  pinned_to = kNowhere;
+  if (!cores.empty()) KeepOn(cores.front());
 }
 
-void UnpinThisThread() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (int cpu : ProcessCores()) CPU_SET(cpu, &set);
-  Restore({set, {}});
-}
+void UnpinThisThread() { Restore({SetOf(ProcessCores()), {}}); }
 
 TeamPinning CurrentPinning() {
-  TeamPinning pinning = {{}, team_cores};
+  const std::span<const int> cores = CurrentTeam().cores();
+  TeamPinning pinning = {{}, {cores.begin(), cores.end()}};
   CPU_ZERO(&pinning.mask);
   sched_getaffinity(0, sizeof(pinning.mask), &pinning.mask);
   return pinning;
@@ -173,7 +282,7 @@ TeamPinning CurrentPinning() {
 void Restore(const TeamPinning& pinning) {
   sched_setaffinity(0, sizeof(pinning.mask), &pinning.mask);
   pinned_to = kNowhere;
-  team_cores = pinning.cores;
+  CurrentTeam().PinTo(pinning.cores);
 }
 
 }  // namespace tilesmith

@@ -1,10 +1,12 @@
-// Threads: one OpenMP parallel region, light barriers inside it, and the even split of tasks.
+// Threads: teams of them, light barriers inside of what a team does, and the even split of tasks.
 #pragma once
 
-#include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -39,9 +41,9 @@ class Generation {
   // The same for so many pauses, whatever the policy; whether it is.
   bool SpinUntil(unsigned wanted, int pauses = kPausesBeforeYield) const;
 
- private:
   static constexpr int kPausesBeforeYield = 1 << 14;
 
+ private:
   static bool IsBefore(unsigned value, unsigned wanted) { return static_cast<int>(value - wanted) < 0; }
   // One step of waiting, the `step`-th; those of spinning are many pauses.
   void Pause(unsigned wanted, int step);
@@ -50,8 +52,11 @@ class Generation {
   alignas(64) std::atomic<unsigned> value_{0};
 };
 
+// The cores the process was given, ascending, as they were when this was first asked for; pinning asks first.
+const std::vector<int>& ProcessCores();
+
 // Sense-counting spin barrier for threads that are all running; about 100 ns on two cores, where a fresh
-// parallel region costs 0.6 us or more.
+// region costs twice that or more.
 class SpinBarrier {
  public:
   explicit SpinBarrier(int threads, WaitPolicy policy = WaitPolicy::kSleep)
@@ -64,19 +69,90 @@ class SpinBarrier {
   Generation generation_;
 };
 
-[[noreturn]] void ThrowTooFewThreads(int granted, int wanted);
+// Threads that work together: the one that calls Run, which is thread 0, and others that belong to the team,
+// are started when a region first needs them, and stay. Between regions they spin for a while, and then
+// sleep. Behind a fork the child's team starts threads of its own, since the parent's are not there.
+//
+// One region at a time.
+class ThreadTeam {
+ public:
+  // What every thread of a region calls.
+  struct Region {
+    void (*call)(const void* body, int thread);
+    const void* body;
+  };
 
-// Where PinTeam pinned the teams of the calling thread; empty: nowhere.
-std::span<const int> TeamCores();
-// Pins this thread there, if it is not there by this or PinTeam.
+  // `awake_seconds`: that threads spin for between regions. A core whose thread spins is kept from others.
+  explicit ThreadTeam(double awake_seconds) : awake_seconds_(awake_seconds) {}
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  // Returns when all `threads` have. Allocates nothing once they are there. Throws Error(kEnvironment), with
+  // nothing called, where one cannot be started.
+  void Run(int threads, Region region);
+  // Thread i of later regions is pinned to cores[i], as far as there are any; the others go wherever the
+  // process may.
+  void PinTo(std::span<const int> cores) { cores_.assign(cores.begin(), cores.end()); }
+  std::span<const int> cores() const { return cores_; }
+  // Threads that spin for the next region sleep now.
+  void Rest() { rests_.store(true, std::memory_order_relaxed); }
+
+ private:
+  // What a thread of the team starts with.
+  struct Worker {
+    ThreadTeam* team;
+    int thread;
+    unsigned announced;  // before its first region
+    int pinned_to;       // as who starts it is
+  };
+  static constexpr unsigned kThreadBits = 12;
+
+  void Announce(int threads);
+  void Start(int threads);
+  void Work(const Worker& self);
+  unsigned AwaitChange(unsigned from);
+  void Place(int thread) const;
+
+  const double awake_seconds_;
+  std::vector<int> cores_;
+  std::vector<pthread_t> workers_;  // thread 1 and on
+  unsigned forks_ = 0;              // ForkCount() when they were started
+  Region region_ = {};
+  // A number that grows from region to region, and how many threads that has; 0: the team is over.
+  alignas(64) std::atomic<unsigned> announced_{0};
+  std::atomic<bool> rests_{false};
+  alignas(64) std::atomic<int> working_{0};
+};
+
+// The team of the calling thread: that of the innermost TeamScope, else one of its own, which is made for who
+// measures: its threads stay awake for some milliseconds.
+ThreadTeam& CurrentTeam();
+
+// While it lives, the calling thread's regions are this team's. The team outlives it.
+class TeamScope {
+ public:
+  explicit TeamScope(ThreadTeam& team);
+  ~TeamScope();
+  TeamScope(const TeamScope&) = delete;
+  TeamScope& operator=(const TeamScope&) = delete;
+
+ private:
+  ThreadTeam* const before_;
+};
+
+// Pins the calling thread there, if it is not there by this or PinTeam.
 void KeepOn(int core);
 
-// Calls body(int thread) on `threads` threads of one OpenMP region, thread 0 being the caller. Threads are
-// where PinTeam pinned them, those too that OpenMP has ended, as it does for a region of fewer threads, and
-// started again, which have their creator's core otherwise. Denormal numbers are zero to body
-// (FlushDenormals). body must not throw. Not reentrant from within body. Allocates nothing once the team
-// exists. Throws Error(kEnvironment), with body never called, when OpenMP grants fewer threads
-// (OMP_THREAD_LIMIT): barriers in body would wait for ever.
+template <typename Body>
+ThreadTeam::Region RegionOf(const Body& body) {
+  return {[](const void* of, int thread) { (*static_cast<const Body*>(of))(thread); }, &body};
+}
+
+// Calls body(int thread) on `threads` threads of the calling thread's team, thread 0 being the caller, all
+// where the team is pinned. Denormal numbers are zero to body (FlushDenormals). body must not throw, nor call
+// this again for more than one thread. Allocates nothing once the team has so many threads. Throws
+// Error(kEnvironment), with body never called, when they cannot be started.
 template <typename Body>
 void RunOnTeam(int threads, const Body& body) {
   if (threads == 1) {
@@ -84,20 +160,38 @@ void RunOnTeam(int threads, const Body& body) {
     body(0);
     return;
   }
-  int granted = threads;
-  const std::span<const int> cores = TeamCores();
-#pragma omp parallel num_threads(threads)
-  {
-    if (omp_get_num_threads() == threads) {
-      const auto thread = static_cast<size_t>(omp_get_thread_num());
-      if (thread < cores.size()) KeepOn(cores[thread]);
-      const FlushDenormals flush;
-      body(static_cast<int>(thread));
-    } else if (omp_get_thread_num() == 0) {
-      granted = omp_get_num_threads();
+  const auto flushed = [&body](int thread) {
+    const FlushDenormals flush;
+    body(thread);
+  };
+  CurrentTeam().Run(threads, RegionOf(flushed));
+}
+
+// Whether the calling thread is in a region of more than one thread.
+bool IsInRegion();
+
+// Calls body(int64_t index) for every index below `count`, on all cores of the process, whoever is free next;
+// in a region, on this thread. The first thing that it throws is thrown on; calls that have not begun are
+// left out then.
+template <typename Body>
+void ForEachIndex(int64_t count, const Body& body) {
+  std::atomic<int64_t> next{0};
+  FirstError error;
+  const auto take = [&](int) {
+    for (int64_t index = next++; index < count && !error.raised(); index = next++) {
+      try {
+        body(index);
+      } catch (...) {
+        error.Capture();
+      }
     }
-  }
-  if (granted != threads) ThrowTooFewThreads(granted, threads);
+  };
+  const int64_t cores = std::min<int64_t>(count, std::ssize(ProcessCores()));
+  if (cores <= 1 || IsInRegion())
+    take(0);
+  else
+    CurrentTeam().Run(static_cast<int>(cores), RegionOf(take));
+  error.Rethrow();
 }
 
 // Runs all stages of a kernel in one parallel region. The first thing that a task throws is thrown on, when
@@ -109,18 +203,15 @@ void RunKernel(const Kernel& kernel, const KernelArgs& args, int threads, Split 
 void RunShare(const Kernel& kernel, const KernelArgs& args, int thread, int threads, SpinBarrier& barrier,
               FirstError& error, Split split = Split::kEven);
 
-// The cores the process was given, ascending, as they were when this was first asked for; pinning asks first.
-const std::vector<int>& ProcessCores();
-
-// Pins the team's threads, one to each core this process was given (thread i to the i-th), or to those given
-// here, for all later teams of the calling thread. Child processes inherit the calling thread's mask:
-// UnpinThisThread, which gives the calling thread all of the process's cores back, and pins its later teams
-// no more, comes before starting one.
+// Pins the threads of the calling thread's team, one to each core this process was given (thread i to the
+// i-th), or to those given here. Child processes inherit the calling thread's mask: UnpinThisThread, which
+// gives the calling thread all of the process's cores back, and pins its team no more, comes before starting
+// one.
 void PinTeam(int threads);
 void PinTeam(std::span<const int> cores);
 void UnpinThisThread();
 
-// Where the calling thread may run, and its teams are pinned; and as it was.
+// Where the calling thread may run, and its team is pinned; and as it was.
 struct TeamPinning {
   cpu_set_t mask;
   std::vector<int> cores;

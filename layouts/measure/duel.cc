@@ -14,6 +14,10 @@ namespace {
 constexpr int kMaxRounds = 400;
 constexpr int kBlockParts = 5;
 
+std::shared_ptr<void> TakeTurn(const Contestant& contestant) {
+  return contestant.turn ? contestant.turn() : nullptr;
+}
+
 void RunTimes(const Contestant& contestant, int runs, const StopFlag* stop) {
   for (int i = 0; i < runs; ++i) {
     ThrowIfStopped(stop);
@@ -33,6 +37,8 @@ double TimeBlock(const Contestant& contestant, int runs, const DuelOptions& opti
     for (const std::span<const std::byte> weights : contestant.weights) {
       if (options.cold) EvictFromCaches(weights);
     }
+    const std::shared_ptr<void> held = TakeTurn(contestant);
+    if (held && !options.cold) RunTimes(contestant, 1, options.stop);  // its threads are new
     return SecondsPerRun(contestant, part_runs, options.stop);
   };
   const auto parts = TakePlacedSamples([&] { return SeePlacement(options.threads); }, take,
@@ -57,6 +63,7 @@ Duel RunDuel(std::span<const Contestant> contestants, const DuelOptions& options
   TILESMITH_CHECK(!contestants.empty());
   std::vector<int> runs;
   for (const Contestant& contestant : contestants) {
+    const std::shared_ptr<void> held = TakeTurn(contestant);
     RunTimes(contestant, 1, options.stop);
     const double once = SecondsPerRun(contestant, 1, options.stop);
     runs.push_back(static_cast<int>(std::clamp(std::ceil(options.block_seconds / once),

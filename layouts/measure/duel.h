@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,6 +24,8 @@ struct Contestant {
   std::string name;
   std::function<void()> run;
   std::vector<std::span<const std::byte>> weights;  // evicted before every run of a cold duel
+  // What is held while it runs, where it has threads of its own that must not disturb others; null: nothing.
+  std::function<std::shared_ptr<void>()> turn = {};
 };
 
 constexpr int kMinRounds = 5;

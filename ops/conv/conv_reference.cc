@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "layouts/base/check.h"
+#include "layouts/base/thread_team.h"
 #include "ops/conv/conv.h"
 
 namespace tilesmith {
@@ -159,26 +160,22 @@ Tensor ReferenceConv(const ConvWorkload& w, const Tensor& input, const Tensor& w
     }
   }
   Tensor output(w.output_shape());
-#pragma omp parallel
-  {
-    DoubleMatrix columns, sums;
-#pragma omp for schedule(dynamic)
-    for (size_t index = 0; index < pieces.size(); ++index) {
-      const Piece& piece = pieces[index];
-      GatherColumns(w, input.floats(), piece, columns);
-      sums.noalias() = matrix.middleRows(piece.first_channel, piece.channels) * columns;
-      for (int64_t o = 0; o < piece.channels; ++o) {
-        const int64_t channel = piece.first_channel + o;
-        const int64_t at = (piece.image * w.oc + channel) * pixels + piece.first_pixel;
-        for (int64_t p = 0; p < piece.pixels; ++p) {
-          double value = sums(o, p);
-          if (bias) value += bias->floats()[channel];
-          if (residual) value += residual->floats()[at + p];
-          output.floats()[at + p] = w.post.activation.Apply(static_cast<float>(value));
-        }
+  ForEachIndex(std::ssize(pieces), [&](int64_t index) {
+    static thread_local DoubleMatrix columns, sums;
+    const Piece& piece = pieces[static_cast<size_t>(index)];
+    GatherColumns(w, input.floats(), piece, columns);
+    sums.noalias() = matrix.middleRows(piece.first_channel, piece.channels) * columns;
+    for (int64_t o = 0; o < piece.channels; ++o) {
+      const int64_t channel = piece.first_channel + o;
+      const int64_t at = (piece.image * w.oc + channel) * pixels + piece.first_pixel;
+      for (int64_t p = 0; p < piece.pixels; ++p) {
+        double value = sums(o, p);
+        if (bias) value += bias->floats()[channel];
+        if (residual) value += residual->floats()[at + p];
+        output.floats()[at + p] = w.post.activation.Apply(static_cast<float>(value));
       }
     }
-  }
+  });
   return output;
 }
 

@@ -25,7 +25,7 @@ struct Operand {
 
 bool Contains(const Labels& labels, Label label) { return std::ranges::find(labels, label) != labels.end(); }
 
-std::vector<std::string> Split(const std::string& text, char separator) {
+std::vector<std::string> SplitAt(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
   for (const char c : text) {
     if (c == separator) {
@@ -43,7 +43,7 @@ class EinsumWriter {
     std::string equation = spec.String("equation", "");
     std::erase(equation, ' ');
     const size_t arrow = equation.find("->");
-    const std::vector<std::string> terms = Split(equation.substr(0, arrow), ',');
+    const std::vector<std::string> terms = SplitAt(equation.substr(0, arrow), ',');
     if (terms.size() != spec.inputs.size()) {
       Refuse(spec, fmt::format("the equation \"{}\" of {} inputs", equation, spec.inputs.size()));
     }

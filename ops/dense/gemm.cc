@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
+#include "layouts/base/sizes.h"
+#include "layouts/base/thread_team.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/dense/matmul.h"
@@ -32,13 +34,13 @@ std::shared_ptr<const Tensor> ImportWeights(const NodeSpec& spec, float alpha, b
     return weights;
   }
   constexpr int64_t kTile = 32;  // rows and columns that stay in the first-level cache
-#pragma omp parallel for schedule(static)
-  for (int64_t j = 0; j < columns; j += kTile) {
+  ForEachIndex(CeilDiv(columns, kTile), [&](int64_t strip) {
+    const int64_t j = strip * kTile, width = std::min(kTile, columns - j);
     for (int64_t i = 0; i < rows; i += kTile) {
-      const int64_t height = std::min(kTile, rows - i), width = std::min(kTile, columns - j);
+      const int64_t height = std::min(kTile, rows - i);
       result.block(j, i, width, height) = alpha * matrix.block(i, j, height, width).transpose();
     }
-  }
+  });
   return weights;
 }
 
@@ -167,9 +169,8 @@ Tensor GemmOp::Reference(std::span<const Tensor* const> inputs) const {
   const int64_t rows = n() == 0 ? 0 : output.size() / n();
   const RowMatrix<double> a = FloatMap(inputs[0]->floats(), rows, k()).cast<double>();
   constexpr int64_t kColumns = 64;
-#pragma omp parallel for schedule(dynamic)
-  for (int64_t first = 0; first < n(); first += kColumns) {
-    const int64_t columns = std::min(kColumns, n() - first);
+  ForEachIndex(CeilDiv(n(), kColumns), [&](int64_t block) {
+    const int64_t first = block * kColumns, columns = std::min(kColumns, n() - first);
     const RowMatrix<double> b =
         FloatMap(weights_->floats(), n(), k()).middleRows(first, columns).cast<double>();
     RowMatrix<double> product(rows, columns);
@@ -183,7 +184,7 @@ Tensor GemmOp::Reference(std::span<const Tensor* const> inputs) const {
         output.floats()[at] = activation_.Apply(static_cast<float>(value));
       }
     }
-  }
+  });
   return output;
 }
 

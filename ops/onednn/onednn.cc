@@ -132,7 +132,16 @@ void RunGuest(Impl& impl) {
   for (size_t i = 0; i < guest.inputs.size(); ++i)
     guest.inputs[i].data = impl.sources[i].buffer.storage->data();
   guest.output.data = impl.destination->storage->data();
-  RunKernel(*guest.kernel, {guest.inputs, guest.output, guest.scratch.data()}, guest.threads);
+  const KernelArgs args = {guest.inputs, guest.output, guest.scratch.data()};
+  if (guest.threads == 1) return RunKernel(*guest.kernel, args, 1);
+  SpinBarrier barrier(guest.threads);
+  FirstError error;
+#pragma omp parallel num_threads(guest.threads)
+  {
+    const FlushDenormals flush;
+    RunShare(*guest.kernel, args, omp_get_thread_num(), guest.threads, barrier, error);
+  }
+  error.Rethrow();
 }
 
 }  // namespace
@@ -179,6 +188,7 @@ void OneDnnPrimitive::Connect(int index, const OneDnnPrimitive& producer) {
 }
 
 void OneDnnPrimitive::Run() {
+  const OneDnnTurn turn;
   for (Impl::Copy& copy : impl_->copies) copy.reorder.execute(impl_->stream, copy.from, copy.to);
   if (!impl_->primitive) {
     impl_->stream.wait();
@@ -286,6 +296,28 @@ void OneDnnCapIsa(Isa isa) {
 }
 
 void OneDnnSetThreads(int threads) { omp_set_num_threads(threads); }
+
+namespace {
+
+thread_local int turns = 0;
+
+}  // namespace
+
+OneDnnTurn::OneDnnTurn() {
+  if (turns++ > 0 || omp_get_max_threads() == 1) return;
+  ThreadTeam& team = CurrentTeam();
+  team.Rest();
+  const std::span<const int> cores = team.cores();
+#pragma omp parallel
+  if (const auto thread = static_cast<size_t>(omp_get_thread_num()); thread < cores.size())
+    KeepOn(cores[thread]);
+}
+
+OneDnnTurn::~OneDnnTurn() {
+  if (--turns == 0) omp_pause_resource(omp_pause_soft, omp_get_initial_device());
+}
+
+std::shared_ptr<void> TakeOneDnnTurn() { return std::make_shared<OneDnnTurn>(); }
 
 std::string OneDnnVersion() {
   const dnnl::version_t& version = *dnnl::version();

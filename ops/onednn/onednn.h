@@ -171,6 +171,18 @@ std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, const
 void OneDnnCapIsa(Isa isa);
 // Threads of the twins made and run by the calling thread from now on.
 void OneDnnSetThreads(int threads);
+
+// While it is held, the calling thread has OpenMP's threads, which oneDNN runs on, pinned as its own team
+// (layouts/base/thread_team.h) is, which sleeps meanwhile. Behind it they are gone, since threads that wait
+// for work keep cores from those who have some. Twins that run without take a turn each. Reentrant.
+class OneDnnTurn {
+ public:
+  OneDnnTurn();
+  ~OneDnnTurn();
+  OneDnnTurn(const OneDnnTurn&) = delete;
+  OneDnnTurn& operator=(const OneDnnTurn&) = delete;
+};
+std::shared_ptr<void> TakeOneDnnTurn();
 // "2.6.3": of the library in use.
 std::string OneDnnVersion();
 

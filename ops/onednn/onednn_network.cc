@@ -197,6 +197,7 @@ std::vector<std::string> OneDnnNetwork::GuestTypes() const {
 }
 
 void OneDnnNetwork::Run(const StopFlag* stop) {
+  const OneDnnTurn turn;
   for (const Step& node : nodes_) {
     ThrowIfStopped(stop);
     node.twin->Run();

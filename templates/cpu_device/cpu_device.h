@@ -11,7 +11,7 @@ namespace tilesmith {
 
 class CpuDevice final : public Device {
  public:
-  // The team is the one that OpenMP keeps for the calling thread (layouts/base/thread_team.h), pinned or not.
+  // The team is the calling thread's (CurrentTeam, layouts/base/thread_team.h), pinned or not.
   CpuDevice(Target target, int threads, WaitPolicy wait) : Device(std::move(target), threads), wait_(wait) {}
 
   DeviceMemory Allocate(size_t bytes) const override;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <limits>
@@ -50,6 +51,57 @@ TEST(SpinBarrier, NobodyLeavesBeforeAllArrive) {
   for (std::thread& thread : team) thread.join();
   EXPECT_EQ(early, 0);
   EXPECT_EQ(arrived, kThreads * kRounds);
+}
+
+TEST(ThreadTeam, EachHasThreadsOfItsOwn) {
+  ThreadTeam one(0), other(1);  // one that sleeps at once, one that does not
+  std::vector<std::thread::id> seen;
+  const auto thread_of = [](ThreadTeam& team, int threads) {
+    const TeamScope scope(team);
+    std::thread::id last;
+    RunOnTeam(threads, [&](int thread) {
+      if (thread + 1 == threads) last = std::this_thread::get_id();
+    });
+    return last;
+  };
+  const std::thread::id first = thread_of(one, 2);
+  EXPECT_NE(first, std::this_thread::get_id());
+  EXPECT_NE(thread_of(other, 2), first);
+  EXPECT_NE(thread_of(one, 3), first);
+  for (int i = 0; i < 200; ++i) {
+    if (i % 50 == 0) usleep(2000);
+    if (i % 3 == 0) other.Rest();
+    EXPECT_EQ(thread_of(one, 2), first) << i;
+    EXPECT_NE(thread_of(other, 2), first) << i;
+  }
+}
+
+TEST(ThreadTeam, MayBeDrivenByOneThreadAfterTheOther) {
+  ThreadTeam team(1e-4);
+  std::atomic<int> calls = 0;
+  for (int i = 0; i < 20; ++i) {
+    std::thread([&] {
+      const TeamScope scope(team);
+      RunOnTeam(3, [&](int) { ++calls; });
+    }).join();
+  }
+  EXPECT_EQ(calls, 60);
+}
+
+TEST(ForEachIndex, CallsEachOnceAndThrowsOnWhatIsThrown) {
+  for (const int64_t count : {0, 1, 2, 1000}) {
+    std::vector<std::atomic<int>> calls(static_cast<size_t>(count));
+    ForEachIndex(count, [&](int64_t index) { ++calls[static_cast<size_t>(index)]; });
+    for (const std::atomic<int>& one : calls) EXPECT_EQ(one, 1);
+  }
+  std::atomic<int> within = 0;
+  RunOnTeam(2, [&](int) { ForEachIndex(10, [&](int64_t) { ++within; }); });
+  EXPECT_EQ(within, 20);
+  EXPECT_THROW(ForEachIndex(100,
+                            [](int64_t index) {
+                              if (index == 57) throw std::runtime_error("57");
+                            }),
+               std::runtime_error);
 }
 
 TEST(RunOnTeam, RunsEachThreadOnceAndTheCallerIsThreadZero) {
@@ -127,9 +179,8 @@ TEST(PinTeam, PinsToOneCoreAndUnpins) {
   }).join();
 }
 
-// OpenMP ends the threads that a narrower region does not need, and starts others with the mask of their
-// creator, who is on a core of his own.
-TEST(PinTeam, OutlivesNarrowerRegions) {
+// A thread that is started has the mask of its creator, who is on a core of his own.
+TEST(PinTeam, HoldsInRegionsOfAllSizes) {
   const std::vector<int>& all = ProcessCores();
   if (all.size() < 2) GTEST_SKIP() << "one core";
   const std::vector<int> cores = {all[0], all[1], all[1], all[0]};
@@ -149,15 +200,14 @@ TEST(PinTeam, OutlivesNarrowerRegions) {
     PinTeam(cores);
     EXPECT_EQ(run(), cores);
     for (const int narrower : {2, 1, 3}) {
-#pragma omp parallel num_threads(narrower)
-      {}
+      RunOnTeam(narrower, [](int) {});
       EXPECT_EQ(run(), cores) << narrower;
     }
     Restore(before);
     cpu_set_t after;
     ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
     EXPECT_TRUE(CPU_EQUAL(&after, &before.mask));
-    EXPECT_EQ(run()[0], -1);  // the caller is pinned no more
+    EXPECT_EQ(run(), std::vector<int>(cores.size(), -1));  // nobody is pinned any more
   }).join();
 }
 

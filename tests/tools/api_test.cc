@@ -390,8 +390,11 @@ TEST_F(InstalledTest, TheLibraryShowsNothingButItsInterface) {
     EXPECT_THAT(names.out, testing::Not(testing::HasSubstr(hidden)));
 }
 
-TEST_F(InstalledTest, PythonLoadsRunsProfilesAndTunes) {
-  std::string python;  // one that has NumPy: Debian's need not be the first in the path
+// Runs one that has NumPy: Debian's need not be the first in the path.
+class PythonTest : public InstalledTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(PythonTest, Passes) {
+  std::string python;
   const char* has_both =
       "import importlib.util, numpy, sys; sys.exit(importlib.util.find_spec('tilesmith') is None)";
   for (const char* candidate : {"python3", "/usr/bin/python3"}) {
@@ -399,9 +402,13 @@ TEST_F(InstalledTest, PythonLoadsRunsProfilesAndTunes) {
   }
   if (python.empty())
     GTEST_SKIP() << "no Python package: pybind11-dev, python3-dev or python3-numpy is missing";
-  const ProgramResult result = Run({python, TILESMITH_SOURCE_DIR "/tests/tools/api_test.py"});
+  const ProgramResult result =
+      Run({python, std::string(TILESMITH_SOURCE_DIR "/tests/tools/") + GetParam() + ".py"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
 }
+
+INSTANTIATE_TEST_SUITE_P(InstalledTest, PythonTest, testing::Values("api_test", "fork_test"),
+                         [](const auto& info) { return std::string(info.param); });
 
 TEST(ApiTest, TunesAModelForAPlanThatItLoads) {
   const TemporaryDirectory directory;

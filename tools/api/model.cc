@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/executor/executor.h"
 #include "layouts/base/error.h"
+#include "layouts/base/fork_gate.h"
 #include "layouts/base/thread_team.h"
 #include "tools/api/model_from_graph.h"
 #include "tools/api/prepared_sizes.h"
@@ -44,6 +44,9 @@ std::vector<TensorInfo> Describe(const std::vector<UserTensor>& tensors) {
   }
   return infos;
 }
+
+// That threads of a session spin for the next run: others in the process may have use for their cores.
+constexpr double kAwakeSeconds = 1e-4;
 
 bool IsAligned(const void* memory) { return reinterpret_cast<uintptr_t>(memory) % 64 == 0; }
 
@@ -110,14 +113,17 @@ void CheckCores(const std::vector<int>& cores, int threads) {
   }
 }
 
-// Pinned to `cores`, in a thread of its own, so that its memory is theirs and the caller is not pinned.
-Executor MakeExecutor(const std::shared_ptr<const CompiledNetwork>& network, const std::vector<int>& cores) {
-  if (cores.empty()) return Executor(network);
+// On the team's cores, if it is pinned: in a thread of its own, so that memory is theirs and the caller is
+// not pinned.
+Executor MakeExecutor(const std::shared_ptr<const CompiledNetwork>& network, ThreadTeam& team) {
+  const TeamScope scope(team);
+  if (team.cores().empty()) return Executor(network);
   std::optional<Executor> executor;
   std::exception_ptr error;
   std::thread([&] {
     try {
-      PinTeam(cores);
+      const TeamScope its(team);
+      KeepOn(team.cores().front());
       executor.emplace(network);
     } catch (...) {
       error = std::current_exception();
@@ -127,25 +133,28 @@ Executor MakeExecutor(const std::shared_ptr<const CompiledNetwork>& network, con
   return *std::move(executor);
 }
 
-// Numbers sessions, so that a thread knows which one it was pinned for last.
-int64_t NextNumber() {
-  static std::atomic<int64_t> last = 0;
-  return ++last;
-}
-
 }  // namespace
 
 struct Model::Impl {
+  // A GPU's memory and code are not there behind a fork.
+  void RequireSameProcess() const {
+    if (forks == ForkCount() || device->target().device == kCpuDevice) return;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("a model on {} cannot be used behind a fork: load it in the child",
+                            device->target().device));
+  }
+
   DevicePtr device;
   std::unique_ptr<PreparedSizes> sizes;
+  const unsigned forks = ForkCount();  // when it was loaded
 };
 
 // What a session holds for one size of the inputs.
 class SizedRun {
  public:
-  SizedRun(PreparedSizePtr size, const std::vector<int>& cores)
+  SizedRun(PreparedSizePtr size, ThreadTeam& team)
       : size_(std::move(size)),
-        executor_(MakeExecutor(size_->network, cores)),
+        executor_(MakeExecutor(size_->network, team)),
         inputs_(size_->inputs),
         outputs_(size_->tail ? kNone : size_->outputs) {}
 
@@ -217,13 +226,26 @@ class SizedRun {
 
 struct Session::Impl {
   Impl(std::shared_ptr<const Model::Impl> of, const SessionOptions& options)
-      : model(std::move(of)), cores(options.cores), first(model->sizes->first(), cores) {}
+      : model(std::move(of)), team(Pinned(options.cores)), first(model->sizes->first(), *team) {}
 
-  void Pin() const {
-    static thread_local int64_t pinned_for = 0;
-    if (cores.empty() || pinned_for == number) return;
-    PinTeam(cores);
-    pinned_for = number;
+  // The calling thread works for a session: with its team, on its core, and no fork meanwhile, since a child
+  // shall find the session as it is between two runs.
+  class AtWork {
+   public:
+    explicit AtWork(const Impl& session) : scope_(*session.team) {
+      session.model->RequireSameProcess();
+      if (const std::span<const int> cores = session.team->cores(); !cores.empty()) KeepOn(cores.front());
+    }
+
+   private:
+    const AwayFromForks away_;
+    const TeamScope scope_;
+  };
+
+  static std::unique_ptr<ThreadTeam> Pinned(const std::vector<int>& cores) {
+    auto team = std::make_unique<ThreadTeam>(kAwakeSeconds);
+    team->PinTo(cores);
+    return team;
   }
 
   // Calls body with what the session holds for the size of these inputs, and their memory.
@@ -240,7 +262,6 @@ struct Session::Impl {
       memory.push_back(given[i].data);
     }
     SizedRun& sized = Of(shapes);
-    Pin();
     body(sized, std::span<const void* const>(memory));
   }
 
@@ -248,7 +269,7 @@ struct Session::Impl {
     if (shapes == first.size().shapes) return first;
     if (const auto* known = others.Find(shapes)) return **known;
     const PreparedSizePtr size = model->sizes->For(shapes);
-    auto sized = std::make_unique<SizedRun>(size, cores);
+    auto sized = std::make_unique<SizedRun>(size, *team);
     others.MakeRoom(
         model->sizes->limit(), MemoryOf(first.size()) + MemoryBeside(first.size(), *size),
         [&](const std::unique_ptr<SizedRun>& kept) { return MemoryBeside(first.size(), kept->size()); });
@@ -256,8 +277,7 @@ struct Session::Impl {
   }
 
   const std::shared_ptr<const Model::Impl> model;
-  const std::vector<int> cores;
-  const int64_t number = NextNumber();
+  const std::unique_ptr<ThreadTeam> team;
   SizedRun first;
   RecentlyUsed<std::unique_ptr<SizedRun>> others;
 };
@@ -284,11 +304,12 @@ void CheckRuns(int runs) {
 }  // namespace
 
 void Session::Run(std::span<const void* const> inputs, std::span<void* const> outputs) {
-  impl_->Pin();
+  const Impl::AtWork at_work(*impl_);
   impl_->first.With(inputs, outputs, [](Executor& executor, auto from, auto to) { executor.Run(from, to); });
 }
 
 const std::vector<OutputTensor>& Session::Run(std::span<const InputTensor> inputs) {
+  const Impl::AtWork at_work(*impl_);
   const std::vector<OutputTensor>* results = nullptr;
   impl_->With(inputs, [&](SizedRun& sized, auto memory) {
     sized.WithValues(memory, [](Executor& executor, auto from, auto to) { executor.Run(from, to); });
@@ -300,7 +321,7 @@ const std::vector<OutputTensor>& Session::Run(std::span<const InputTensor> input
 std::vector<StepTime> Session::Profile(std::span<const void* const> inputs, std::span<void* const> outputs,
                                        int runs) {
   CheckRuns(runs);
-  impl_->Pin();
+  const Impl::AtWork at_work(*impl_);
   std::vector<StepTime> steps;
   impl_->first.With(inputs, outputs, [&](Executor& executor, auto from, auto to) {
     steps = ProfileSteps(executor, from, to, runs);
@@ -310,6 +331,7 @@ std::vector<StepTime> Session::Profile(std::span<const void* const> inputs, std:
 
 std::vector<StepTime> Session::Profile(std::span<const InputTensor> inputs, int runs) {
   CheckRuns(runs);
+  const Impl::AtWork at_work(*impl_);
   std::vector<StepTime> steps;
   impl_->With(inputs, [&](SizedRun& sized, auto memory) {
     sized.WithValues(memory, [&](Executor& executor, auto from, auto to) {
@@ -358,6 +380,7 @@ Model Model::Load(const ModelMemory& model, const LoadOptions& options) {
 }
 
 Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) try {
+  const AwayFromForks away;
   // A negative one, and not the default that 0 asks for.
   for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("threads", options.threads),
                                     {"batch", options.batch},
@@ -431,11 +454,16 @@ Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const DevicePtr& ma
 const std::vector<TensorInfo>& Model::inputs() const { return impl_->sizes->first()->inputs; }
 const std::vector<TensorInfo>& Model::outputs() const { return impl_->sizes->first()->outputs; }
 int Model::threads() const { return impl_->device->threads(); }
-size_t Model::packed_weight_bytes() const { return impl_->sizes->PackedWeightBytes(); }
+size_t Model::packed_weight_bytes() const {
+  const AwayFromForks away;
+  return impl_->sizes->PackedWeightBytes();
+}
 double Model::predicted_seconds() const { return impl_->sizes->first()->predicted_seconds; }
 
 Session Model::NewSession(const SessionOptions& options) const {
   CheckCores(options.cores, threads());
+  const AwayFromForks away;
+  impl_->RequireSameProcess();
   return Session(std::make_unique<Session::Impl>(impl_, options));
 }
 

@@ -105,7 +105,9 @@ struct OutputTensor {
 
 class Model;
 
-// One run at a time; different sessions may run at the same time, in different threads.
+// One run at a time; different sessions may run at the same time, in different threads. A session has threads of
+// its own beside the one that calls Run, which sleep between runs. A process may fork: the child's sessions start
+// such threads anew, and a fork waits for the runs that are under way (of a model on a GPU the child's throw).
 class TILESMITH_API Session {
  public:
   ~Session();
@@ -113,8 +115,8 @@ class TILESMITH_API Session {
   Session& operator=(Session&&) noexcept;
 
   // Tensors in the order of Model::inputs() and outputs(), TensorInfo::bytes each, none of them twice.
-  // Memory aligned to 64 bytes is used as it is, other memory costs a copy. Once a thread has run a session
-  // of so many threads, running allocates nothing and locks nothing.
+  // Memory aligned to 64 bytes is used as it is, other memory costs a copy. A run allocates nothing and locks
+  // nothing.
   void Run(std::span<const void* const> inputs, std::span<void* const> outputs);
   void Run(std::initializer_list<const void*> inputs, std::initializer_list<void*> outputs) {
     Run(std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()));

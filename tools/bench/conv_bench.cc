@@ -171,7 +171,8 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
   std::vector<Contestant> contestants{{"ours", [&] { ours.Run(); }, {ours.weights()}}};
   for (Twin& twin : twins) {
     contestants.push_back({std::string(OneDnnAlgorithmName(twin.algorithm)),
-                           [conv = twin.conv.get()] { conv->Run(); }, twin.conv->PackedWeights()});
+                           [conv = twin.conv.get()] { conv->Run(); }, twin.conv->PackedWeights(),
+                           TakeOneDnnTurn});
   }
   std::optional<OurSeparateConv> apart;
   if (separate != nullptr) {
@@ -204,7 +205,8 @@ std::vector<OneDnnSide> TimeOneDnn(const ConvWorkload& workload, const DuelOptio
   std::vector<Contestant> contestants;
   contestants.reserve(twins.size());
   for (const Twin& twin : twins) {
-    contestants.push_back({"", [conv = twin.conv.get()] { conv->Run(); }, twin.conv->PackedWeights()});
+    contestants.push_back(
+        {"", [conv = twin.conv.get()] { conv->Run(); }, twin.conv->PackedWeights(), TakeOneDnnTurn});
   }
   const DuelRounds rounds = RunDuel(contestants, options).rounds;
   std::vector<OneDnnSide> sides;

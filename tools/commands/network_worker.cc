@@ -77,6 +77,7 @@ class NetworkWorkerCommand : public Command {
         outputs.emplace_back(graph.node(id).name, chain->GetOutput(static_cast<int>(outputs.size())));
       WriteNpz(outputs_path_, outputs);
     }
+    const OneDnnTurn turn;
     return ServeNetwork({fmt::format("oneDNN {}", OneDnnVersion()), [&] { chain->Run(); }}, STDIN_FILENO,
                         STDOUT_FILENO);
   }

@@ -80,12 +80,13 @@ Finding CheckOpenMp() {
   const std::string policy = variable("OMP_WAIT_POLICY");
   if (!policy.empty()) finding.value = "OMP_WAIT_POLICY=" + policy;
   if (policy == "passive" || policy == "PASSIVE") {
-    finding.advice = "threads sleep between regions, which costs some 50 us each: unset OMP_WAIT_POLICY";
+    finding.advice =
+        "oneDNN's threads sleep between regions, which costs some 50 us each: unset OMP_WAIT_POLICY";
   }
   for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "OMP_THREAD_LIMIT"}) {
     if (variable(name).empty()) continue;
     finding.value += fmt::format(", {}={}", name, variable(name));
-    finding.advice = fmt::format("unset {}: threads are pinned by tilesmith itself", name);
+    finding.advice = fmt::format("unset {}: threads are pinned by tilesmith itself, oneDNN's as well", name);
   }
   return finding;
 }
@@ -128,9 +129,7 @@ Finding CheckForkJoin(int threads) {
   const double region = ForkJoinSeconds(threads);
   return {"fork-join",
           fmt::format("region {:.2f} us", region * 1e6),
-          region > 10e-6
-              ? "threads fall asleep between regions: see OpenMP above, and use no more threads than cores"
-              : "",
+          region > 10e-6 ? "threads are late: use no more of them than cores, and close other programs" : "",
           {{"seconds", region}}};
 }
 

@@ -119,8 +119,10 @@ NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const One
   }
   std::vector<Contestant> contestants{{"ours", [&] { run.Run(); }, {}}};
   for (Chain& chain : chains) {
-    contestants.push_back(
-        {chain.variant, [network = chain.network.get(), stop = options.stop] { network->Run(stop); }, {}});
+    contestants.push_back({chain.variant,
+                           [network = chain.network.get(), stop = options.stop] { network->Run(stop); },
+                           {},
+                           TakeOneDnnTurn});
   }
   const size_t sides = contestants.size();
   if (ours.untuned) contestants.push_back({"untuned", [&] { ours.untuned->Run(); }, {}});

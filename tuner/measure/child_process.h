@@ -20,7 +20,7 @@ struct ProcessEnd {
   bool FromOutside() const;
 };
 
-// Started by exec, never by a bare fork: a process that holds OpenMP threads cannot be forked and go on. It
+// Started by exec, never by a bare fork: of a process's threads only the one that forks goes on. It
 // is in a process group of its own, so a Ctrl-C meant for the tuner does not reach it. Killed on destruction.
 class ChildProcess {
  public:

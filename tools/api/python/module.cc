@@ -3,11 +3,13 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 
@@ -122,10 +124,11 @@ class PythonSession {
 
   std::vector<Array> Run(const std::vector<py::object>& given) {
     const Inputs inputs(model_, given, other_sizes_);
+    std::mutex& turn = Turn();
     std::vector<Array> outputs;
     if (!inputs.first_size() || DependsOnValues()) {
       // The outputs lie in the session until they are copied.
-      std::unique_lock lock(mutex_, std::defer_lock);
+      std::unique_lock lock(turn, std::defer_lock);
       const std::vector<tilesmith::OutputTensor>* results = nullptr;
       {
         const py::gil_scoped_release released;
@@ -140,15 +143,16 @@ class PythonSession {
     to.reserve(outputs.size());
     for (Array& output : outputs) to.push_back(output.mutable_data());
     const py::gil_scoped_release released;
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(turn);
     session_.Run(inputs.memory(), std::span<void* const>(to));
     return outputs;
   }
 
   std::vector<tilesmith::StepTime> Profile(const std::vector<py::object>& given, int runs) {
     const Inputs inputs(model_, given, other_sizes_);
+    std::mutex& turn = Turn();
     const py::gil_scoped_release released;
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(turn);
     return session_.Profile(inputs.tensors(), runs);
   }
 
@@ -159,10 +163,20 @@ class PythonSession {
     return std::ranges::any_of(model_.outputs(), [](const TensorInfo& info) { return info.type.empty(); });
   }
 
+  // Behind a fork nobody is there who could end a turn that was under way. With the GIL held.
+  std::mutex& Turn() {
+    if (process_ == getpid()) return *turn_;
+    [[maybe_unused]] const std::mutex* const for_ever = turn_.release();
+    turn_ = std::make_unique<std::mutex>();
+    process_ = getpid();
+    return *turn_;
+  }
+
   const tilesmith::Model model_;
   tilesmith::Session session_;
   const bool other_sizes_;
-  std::mutex mutex_;
+  std::unique_ptr<std::mutex> turn_ = std::make_unique<std::mutex>();
+  pid_t process_ = getpid();  // in which turns were taken
 };
 
 // A model as Python gives it: a path, or bytes with those of its parts by location. Holds the bytes' views.
