@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "layouts/base/fork_gate.h"
 #include "layouts/base/stable_hash.h"
 #include "templates/base/conv_template.h"
 
@@ -64,6 +65,7 @@ std::string Computed(Isa isa) {
 std::string SpaceFingerprint(Isa isa) {
   static std::mutex mutex;
   static std::map<Isa, std::string> known;
+  const AwayFromForks away;
   const std::scoped_lock lock(mutex);
   std::string& fingerprint = known[isa];
   if (fingerprint.empty()) fingerprint = Computed(isa);

@@ -1,5 +1,7 @@
 // Commands with --target cuda, end to end on the fake driver (tests/support/cuda/fake_driver).
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/support/cuda/fake_gpu.h"
 #include "tests/support/ops/onnx_model.h"
@@ -197,10 +199,31 @@ TEST(CudaCommands, ALibraryComputesOnAGpu) {
   const std::vector<float> image = Random(3 * 64, 4);
   std::vector<float> here(4), there(4);
   Model::Load(net).NewSession().Run({image.data()}, {here.data()});
-  Model::Load(net, {.target = "cuda"}).NewSession().Run({image.data()}, {there.data()});
+  const Model on_gpu = Model::Load(net, {.target = "cuda"});
+  Session session = on_gpu.NewSession();
+  session.Run({image.data()}, {there.data()});
   for (size_t i = 0; i < here.size(); ++i) EXPECT_NEAR(here[i], there[i], 1e-4);
   EXPECT_ANY_THROW(Model::Load(net, {.target = "abacus"}));
   EXPECT_ANY_THROW(Model::Load(net, {.precision = "tf32"}));  // a CPU rounds nothing
+
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto is_refused = [](const auto& use) {
+      try {
+        use();
+      } catch (const std::runtime_error& error) {
+        return std::string(error.what()).find("cannot be used behind a fork") != std::string::npos;
+      }
+      return false;
+    };
+    _exit(is_refused([&] { session.Run({image.data()}, {there.data()}); }) &&
+                  is_refused([&] { on_gpu.NewSession(); })
+              ? 0
+              : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // A fault takes the worker's GPU with it, and only the trial.

@@ -105,9 +105,10 @@ struct OutputTensor {
 
 class Model;
 
-// One run at a time; different sessions may run at the same time, in different threads. A session has threads of
-// its own beside the one that calls Run, which sleep between runs. A process may fork: the child's sessions start
-// such threads anew, and a fork waits for the runs that are under way (of a model on a GPU the child's throw).
+// One run at a time; different sessions may run at the same time, in different threads. A session has threads
+// of its own beside the one that calls Run, which sleep between runs. A process may fork: the child's
+// sessions start such threads anew, and a fork waits for the runs that are under way (of a model on a GPU the
+// child's throw).
 class TILESMITH_API Session {
  public:
   ~Session();

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "layouts/base/error.h"
+#include "layouts/base/fork_gate.h"
 #include "layouts/base/thread_team.h"
 #include "ops/onednn/onednn.h"
 
@@ -55,6 +56,7 @@ void ShowOneGpu(const std::string& number) {
   constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
   static std::mutex mutex;
   static std::string shown;
+  const AwayFromForks away;
   const std::scoped_lock lock(mutex);
   if (shown == number) return;
   const char* const set = std::getenv(kVisible);
