@@ -1,11 +1,12 @@
 #include "ops/onednn/onednn.h"
 
-#include <omp.h>
-
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <optional>
+#include <utility>
 
+#include "layouts/base/shared_library.h"
 #include "layouts/base/thread_team.h"
 #include "ops/onednn/onednn_detail.h"
 
@@ -269,25 +270,73 @@ void OneDnnConv::ConnectResidual(const OneDnnPrimitive& producer, bool overwrite
   impl_->Rebind(DNNL_ARG_DST, destination);
 }
 
-void OneDnnCapIsa(Isa isa) {
-  static std::mutex mutex;
-  static std::optional<Isa> capped;
-  const std::lock_guard lock(mutex);
-  if (capped == isa) return;
-  const auto cap = isa == Isa::kAvx512 ? dnnl::cpu_isa::all
-                   : isa == Isa::kAvx2 ? dnnl::cpu_isa::avx2
-                                       : dnnl::cpu_isa::sse41;
-  if (dnnl::set_max_cpu_isa(cap) != dnnl::status::success) {
-    throw Error(
-        ErrorCode::kInternal,
-        fmt::format("oneDNN refuses to be capped at {}: it has already made a primitive", IsaName(isa)));
-  }
-  capped = isa;
+namespace {
+
+constexpr const char* kNames[] = {TILESMITH_ONEDNN};
+constexpr SystemLibrary kOneDnn = {"oneDNN", "which ours is set beside", kNames};
+
+std::atomic<bool> opened = false;
+
+void* Library() {
+  static void* const library = [] {
+    void* const found = RequireLibrary(kOneDnn);
+    opened = true;
+    return found;
+  }();
+  return library;
 }
 
-void OneDnnSetThreads(int threads) { omp_set_num_threads(threads); }
+// Set before the library is there, which need not come.
+std::mutex cap_mutex;
+std::optional<Isa> wanted_cap, cap;                    // wanted; what oneDNN was told
+thread_local int wanted_threads = 0, threads_set = 0;  // 0: as OpenMP has it
+
+void CapNow() {
+  const std::lock_guard lock(cap_mutex);
+  if (!wanted_cap || cap == wanted_cap) return;
+  const auto widest = *wanted_cap == Isa::kAvx512 ? dnnl::cpu_isa::all
+                      : *wanted_cap == Isa::kAvx2 ? dnnl::cpu_isa::avx2
+                                                  : dnnl::cpu_isa::sse41;
+  if (dnnl::set_max_cpu_isa(widest) != dnnl::status::success) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("oneDNN refuses to be capped at {}: it has already made a primitive",
+                            IsaName(*std::exchange(wanted_cap, cap))));
+  }
+  cap = wanted_cap;
+}
+
+}  // namespace
+
+void* onednn::FindSymbol(const char* name) { return RequireSymbol(Library(), kOneDnn, name); }
+
+void onednn::Prepare() {
+  Library();
+  CapNow();
+  if (threads_set == wanted_threads) return;
+  Find<void (*)(int)>("omp_set_num_threads")(wanted_threads);
+  threads_set = wanted_threads;
+}
+
+int onednn::TwinThreads() { return Find<int (*)()>("omp_get_max_threads")(); }
+
+void OneDnnCapIsa(Isa isa) {
+  {
+    const std::lock_guard lock(cap_mutex);
+    wanted_cap = isa;
+  }
+  if (opened) CapNow();
+}
+
+void OneDnnSetThreads(int threads) { wanted_threads = threads; }
+
+void RequireOneDnn() { Library(); }
 
 std::string OneDnnVersion() {
+  try {
+    Library();
+  } catch (const Error&) {
+    return "not installed";
+  }
   const dnnl::version_t& version = *dnnl::version();
   return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
 }
