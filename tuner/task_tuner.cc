@@ -73,7 +73,7 @@ TaskTuner::TaskTuner(TuneRequest request, Measurer& measurer, std::function<void
       race_(request_.templates.size()),
       book_(request_.accuracy) {
   CheckRequest(request_);
-  FindSearcher(request_.options.searcher);  // throws now rather than in the middle of it
+  RequireSearcher(request_.options.searcher);  // throws now rather than in the middle of it
   MakeLanes();
   Resume();
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -76,6 +77,7 @@ class Refinement {
     refined_.plan = race_.Kept(fastest);
     refined_.round = round_of_[fastest];
     refined_.check = known()[fastest].measurement;
+    NoteRatios(fastest);
   }
 
   const Plan& Solve() {
@@ -178,7 +180,7 @@ class Refinement {
   }
 
   // Those that are nearly as fast as the fastest are compared once more: the smallest of the fastest wins.
-  size_t Winner() const {
+  size_t Winner() {
     constexpr double kNearly = 1.1;
     constexpr size_t kMax = 5;
     const size_t fastest = race_.Fastest(solution_);
@@ -189,11 +191,13 @@ class Refinement {
     std::stable_sort(close.begin() + 1, close.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     close.resize(std::min(close.size(), kMax));
+    compared_.clear();
     if (close.size() == 1) return fastest;
     std::vector<const Plan*> plans;
     plans.reserve(close.size());
     for (const auto& [ratio, index] : close) plans.push_back(&known()[index].plan);
     const std::vector<double> ratios = loop_.compare(plans);
+    for (size_t i = 0; i < close.size(); ++i) compared_[close[i].second] = ratios[i];
     const double as_fast = std::ranges::min(ratios) * (1 + loop_.as_fast);
     const auto worth = [&](size_t i) {
       return std::tuple(ratios[i] > as_fast, known()[close[i].second].measurement.bytes, ratios[i]);
@@ -202,6 +206,22 @@ class Refinement {
     for (size_t i = 1; i < close.size(); ++i)
       if (worth(i) < worth(winner)) winner = i;
     return close[winner].second;
+  }
+
+  // How all others did beside the chosen plan, where the choice was made.
+  void NoteRatios(size_t chosen) {
+    const auto own = compared_.find(chosen);
+    double least = 1;
+    for (size_t i = 0; i < known().size(); ++i) {
+      if (!known()[i].measured()) continue;
+      LoopRound& round = refined_.rounds[round_of_[i]];
+      const auto compared = compared_.find(i);
+      const bool once_more = own != compared_.end() && compared != compared_.end();
+      round.ratio = once_more ? compared->second / own->second : race_.RatioOf(i) / race_.RatioOf(chosen);
+      round.note = once_more ? "compared once more" : "";
+      if (once_more) least = std::min(least, round.ratio);
+    }
+    if (least < 1) refined_.rounds[round_of_[chosen]].note = "as fast as the fastest, in less memory";
   }
 
   // What it is predicted to take is of its own turns; all plans were last compared at another moment, in
@@ -218,6 +238,7 @@ class Refinement {
     refined_.plan = std::move(plan);
     refined_.round = round_of_[chosen];
     refined_.check = std::move(twice.at(1));
+    NoteRatios(chosen);
     Keep(refined_.plan);
   }
 
@@ -229,6 +250,7 @@ class Refinement {
       const size_t index = race_.Find(*faster);
       TILESMITH_CHECK(index < known().size(), "a plan that never ran");
       Choose(index);
+      refined_.rounds[refined_.round].note = "faster beside the baselines than what was chosen before";
     }
   }
 
@@ -243,8 +265,9 @@ class Refinement {
   std::vector<size_t> round_of_;  // of each known plan: of RefinedPlan::rounds, the last one it was made for
   Plan last_;                     // solution
   int solutions_ = 0;
-  double round_seconds_ = 0;  // that the last round took
-  size_t solution_ = 0;       // which of the known plans is the last solution
+  std::map<size_t, double> compared_;  // times of known plans in the last comparison, to one of them
+  double round_seconds_ = 0;           // that the last round took
+  size_t solution_ = 0;                // which of the known plans is the last solution
 };
 
 }  // namespace

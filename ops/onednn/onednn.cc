@@ -1,11 +1,12 @@
 #include "ops/onednn/onednn.h"
 
-#include <omp.h>
-
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <optional>
+#include <utility>
 
+#include "layouts/base/shared_library.h"
 #include "layouts/base/thread_team.h"
 #include "ops/onednn/onednn_detail.h"
 
@@ -127,6 +128,32 @@ std::unique_ptr<Impl> MakeByteConv(const QuantizedConvOp& op) {
 }
 #endif
 
+// OpenMP as oneDNN is linked with it.
+struct OpenMp {
+  int (*thread)() = Find<int (*)()>("omp_get_thread_num");
+  int (*initial_device)() = Find<int (*)()>("omp_get_initial_device");
+  int (*pause_resource)(int kind, int device) = Find<int (*)(int, int)>("omp_pause_resource");
+  void (*parallel)(void (*call)(void*), void* with, unsigned threads, unsigned flags) =
+      Find<void (*)(void (*)(void*), void*, unsigned, unsigned)>("GOMP_parallel");
+};
+const OpenMp& TheOpenMp() {
+  static const OpenMp functions;
+  return functions;
+}
+
+// Calls body(int thread) on the threads that oneDNN runs on.
+template <typename Body>
+void OnOpenMp(int threads, const Body& body) {
+  const auto call = [](void* of) { (*static_cast<const Body*>(of))(TheOpenMp().thread()); };
+  TheOpenMp().parallel(call, const_cast<Body*>(&body), static_cast<unsigned>(threads), 0);
+}
+
+// Those that wait for the next region.
+void EndOpenMpThreads() {
+  constexpr int kSoft = 1;
+  TheOpenMp().pause_resource(kSoft, TheOpenMp().initial_device());
+}
+
 void RunGuest(Impl& impl) {
   Impl::Guest& guest = *impl.guest;
   for (size_t i = 0; i < guest.inputs.size(); ++i)
@@ -136,11 +163,10 @@ void RunGuest(Impl& impl) {
   if (guest.threads == 1) return RunKernel(*guest.kernel, args, 1);
   SpinBarrier barrier(guest.threads);
   FirstError error;
-#pragma omp parallel num_threads(guest.threads)
-  {
+  OnOpenMp(guest.threads, [&](int thread) {
     const FlushDenormals flush;
-    RunShare(*guest.kernel, args, omp_get_thread_num(), guest.threads, barrier, error);
-  }
+    RunShare(*guest.kernel, args, thread, guest.threads, barrier, error);
+  });
   error.Rethrow();
 }
 
@@ -279,23 +305,66 @@ void OneDnnConv::ConnectResidual(const OneDnnPrimitive& producer, bool overwrite
   impl_->Rebind(DNNL_ARG_DST, destination);
 }
 
-void OneDnnCapIsa(Isa isa) {
-  static std::mutex mutex;
-  static std::optional<Isa> capped;
-  const std::lock_guard lock(mutex);
-  if (capped == isa) return;
-  const auto cap = isa == Isa::kAvx512 ? dnnl::cpu_isa::all
-                   : isa == Isa::kAvx2 ? dnnl::cpu_isa::avx2
-                                       : dnnl::cpu_isa::sse41;
-  if (dnnl::set_max_cpu_isa(cap) != dnnl::status::success) {
-    throw Error(
-        ErrorCode::kInternal,
-        fmt::format("oneDNN refuses to be capped at {}: it has already made a primitive", IsaName(isa)));
-  }
-  capped = isa;
+namespace {
+
+constexpr const char* kNames[] = {TILESMITH_ONEDNN};
+constexpr SystemLibrary kOneDnn = {"oneDNN", "which ours is set beside", kNames};
+
+std::atomic<bool> opened = false;
+
+void* Library() {
+  static void* const library = [] {
+    void* const found = RequireLibrary(kOneDnn);
+    opened = true;
+    return found;
+  }();
+  return library;
 }
 
-void OneDnnSetThreads(int threads) { omp_set_num_threads(threads); }
+// Set before the library is there, which need not come.
+std::mutex cap_mutex;
+std::optional<Isa> wanted_cap, cap;                    // wanted; what oneDNN was told
+thread_local int wanted_threads = 0, threads_set = 0;  // 0: as OpenMP has it
+
+void CapNow() {
+  const std::lock_guard lock(cap_mutex);
+  if (!wanted_cap || cap == wanted_cap) return;
+  const auto widest = *wanted_cap == Isa::kAvx512 ? dnnl::cpu_isa::all
+                      : *wanted_cap == Isa::kAvx2 ? dnnl::cpu_isa::avx2
+                                                  : dnnl::cpu_isa::sse41;
+  if (dnnl::set_max_cpu_isa(widest) != dnnl::status::success) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("oneDNN refuses to be capped at {}: it has already made a primitive",
+                            IsaName(*std::exchange(wanted_cap, cap))));
+  }
+  cap = wanted_cap;
+}
+
+}  // namespace
+
+void* onednn::FindSymbol(const char* name) { return RequireSymbol(Library(), kOneDnn, name); }
+
+void onednn::Prepare() {
+  Library();
+  CapNow();
+  if (threads_set == wanted_threads) return;
+  Find<void (*)(int)>("omp_set_num_threads")(wanted_threads);
+  threads_set = wanted_threads;
+}
+
+int onednn::TwinThreads() { return Find<int (*)()>("omp_get_max_threads")(); }
+
+void OneDnnCapIsa(Isa isa) {
+  {
+    const std::lock_guard lock(cap_mutex);
+    wanted_cap = isa;
+  }
+  if (opened) CapNow();
+}
+
+void OneDnnSetThreads(int threads) { wanted_threads = threads; }
+
+void RequireOneDnn() { Library(); }
 
 namespace {
 
@@ -304,22 +373,32 @@ thread_local int turns = 0;
 }  // namespace
 
 OneDnnTurn::OneDnnTurn() {
-  if (turns++ > 0 || omp_get_max_threads() == 1) return;
+  if (turns > 0) {
+    ++turns;
+    return;
+  }
+  Prepare();
+  ++turns;
   ThreadTeam& team = CurrentTeam();
   team.Rest();
   const std::span<const int> cores = team.cores();
-#pragma omp parallel
-  if (const auto thread = static_cast<size_t>(omp_get_thread_num()); thread < cores.size())
-    KeepOn(cores[thread]);
+  OnOpenMp(TwinThreads(), [&](int thread) {
+    if (static_cast<size_t>(thread) < cores.size()) KeepOn(cores[static_cast<size_t>(thread)]);
+  });
 }
 
 OneDnnTurn::~OneDnnTurn() {
-  if (--turns == 0) omp_pause_resource(omp_pause_soft, omp_get_initial_device());
+  if (--turns == 0) EndOpenMpThreads();
 }
 
 std::shared_ptr<void> TakeOneDnnTurn() { return std::make_shared<OneDnnTurn>(); }
 
 std::string OneDnnVersion() {
+  try {
+    Library();
+  } catch (const Error&) {
+    return "not installed";
+  }
   const dnnl::version_t& version = *dnnl::version();
   return fmt::format("{}.{}.{}", version.major, version.minor, version.patch);
 }

@@ -6,6 +6,8 @@
 // the reorders of connected twins), so it is what a benchmark times. Twins are not thread-safe; one thread
 // uses one at a time.
 //
+// oneDNN is loaded when the first twin is made; nothing else needs it.
+//
 // oneDNN fixes the partition over threads when a primitive is made: call OneDnnSetThreads on the thread that
 // makes and runs the twins, before making them.
 #pragma once
@@ -167,9 +169,9 @@ std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, const
 
 // Keeps oneDNN from using instructions beyond `isa` (kPortable: SSE4.1, its least) in this process. Throws
 // Error(kInternal) when oneDNN has already looked at the CPU, as making any twin does, and the last cap was
-// another. Thread-safe.
+// another. Does not load it. Thread-safe.
 void OneDnnCapIsa(Isa isa);
-// Threads of the twins made and run by the calling thread from now on.
+// Threads of the twins made and run by the calling thread from now on. Does not load oneDNN.
 void OneDnnSetThreads(int threads);
 
 // While it is held, the calling thread has OpenMP's threads, which oneDNN runs on, pinned as its own team
@@ -183,7 +185,11 @@ class OneDnnTurn {
   OneDnnTurn& operator=(const OneDnnTurn&) = delete;
 };
 std::shared_ptr<void> TakeOneDnnTurn();
-// "2.6.3": of the library in use.
+
+// Throws Error(kEnvironment), as making any twin does, where oneDNN is not installed, naming the package that
+// has it. Thread-safe.
+void RequireOneDnn();
+// "2.6.3": of the library in use; or "not installed". Thread-safe.
 std::string OneDnnVersion();
 
 }  // namespace tilesmith

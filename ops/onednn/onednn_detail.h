@@ -1,8 +1,10 @@
 // What the twins are made of. Only ops/onednn*.cc include this; nobody else sees oneDNN.
 #pragma once
 
-#include <dnnl.hpp>
+#include "ops/onednn/dnnl_functions.h"
+// Behind the names above.
 #include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +22,12 @@ using Dims = memory::dims;
 
 inline constexpr auto kInference = dnnl::prop_kind::forward_inference;
 inline constexpr auto kFloat = memory::data_type::f32;
+
+// Before the first twin, and before each, since threads are a thread's own: oneDNN is loaded, capped and
+// given the calling thread's number of threads. Throws Error(kEnvironment) where it is not installed.
+void Prepare();
+// Of the calling thread's twins.
+int TwinThreads();
 
 inline const dnnl::engine& Engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -297,6 +305,7 @@ using Impl = OneDnnPrimitive::Impl;
 // Calls make(), turning what oneDNN cannot do into null and its reason.
 template <typename Make>
 auto OrRefusal(std::string* refusal, const Make& make) -> decltype(make()) {
+  Prepare();
   std::string reason;
   try {
     return make();

@@ -1,6 +1,4 @@
 // The twins of everything but convolutions.
-#include <omp.h>
-
 #include <algorithm>
 
 #include "ops/onednn/onednn_detail.h"
@@ -15,6 +13,7 @@ std::unique_ptr<OneDnnPrimitive> MakeOneDnnBuffer(const Shape& shape, const Layo
 
 std::unique_ptr<OneDnnPrimitive> MakeOneDnnView(const Shape& in, const Layout& in_layout, const Shape& out,
                                                 const Layout& out_layout) {
+  Prepare();
   auto impl = std::make_unique<Impl>();
   impl->name = "buffer";
   impl->AddSource(DNNL_ARG_SRC, LayoutDesc(in, in_layout), in);
@@ -192,7 +191,7 @@ std::unique_ptr<OneDnnPrimitive> MakeGuest(std::unique_ptr<Kernel> kernel, const
     }
     impl.SetDestination(LayoutDesc(request.output, layout), request.output);
     guest.output.batch_stride = BatchBytes(request.output, layout);
-    guest.threads = omp_get_max_threads();
+    guest.threads = TwinThreads();
     guest.scratch = AlignedBuffer(kernel->ScratchBytes(guest.threads));
     guest.kernel = std::move(kernel);
   });

@@ -10,7 +10,12 @@ namespace {
 onnx::ModelProto ProtoOf(const HostModel& model) {
   onnx::ModelProto proto = NewModelProto(model.name, model.opset);
   onnx::GraphProto& graph = *proto.mutable_graph();
-  for (const auto& [name, shape] : model.inputs) SetFloatInfo(name, shape, *graph.add_input());
+  for (const auto& [name, shape] : model.inputs) {
+    onnx::ValueInfoProto& input = *graph.add_input();
+    SetFloatInfo(name, shape, input);
+    if (!shape.empty() && shape[0] == kOpenSize)
+      input.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_param("N");
+  }
   for (const HostConstant& constant : model.constants) {
     onnx::TensorProto& tensor = *graph.add_initializer();
     tensor.set_name(constant.name);

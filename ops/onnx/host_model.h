@@ -27,10 +27,13 @@ struct HostNode {
   std::map<std::string, Attribute, std::less<>> attributes;
 };
 
+constexpr int64_t kOpenSize = -1;  // "N" in a file, 1 where nobody gives it
+
 struct HostModel {
   std::string name;
-  int64_t opset = 0;                                  // of the default domain
-  std::vector<std::pair<std::string, Shape>> inputs;  // floats
+  int64_t opset = 0;  // of the default domain
+  // Floats. A first size may be kOpenSize.
+  std::vector<std::pair<std::string, Shape>> inputs;
   std::vector<HostConstant> constants;
   std::vector<HostNode> nodes;  // each behind those it reads from
   std::vector<std::string> outputs;

@@ -1,6 +1,7 @@
 // `tilesmith report`: the data behind the page, and the page itself in a browser.
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
@@ -255,12 +256,13 @@ class BrowserTest : public testing::Test {
       GTEST_SKIP() << "chromium is not installed (tools/install-deps --for-checks)";
   }
 
-  void Open(const Document& data, std::span<const PageFile> third_party = ThirdPartyFiles()) {
+  void Open(const Document& data, std::span<const PageFile> third_party = ThirdPartyFiles(),
+            int width = 1200) {
     WriteFile(directory_.File("report.html"), ReportPage(data, third_party));
     const ProgramResult result =
         RunProgram({"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
                     "--user-data-dir=" + directory_.File("profile"), "--virtual-time-budget=20000",
-                    "--window-size=1200,900", "--enable-logging=stderr", "--dump-dom",
+                    fmt::format("--window-size={},900", width), "--enable-logging=stderr", "--dump-dom",
                     "file://" + directory_.File("report.html")});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     dom_ = result.out.substr(0, result.out.find("<script"));  // not the page's own source
@@ -313,9 +315,32 @@ TEST_F(BrowserTest, WithoutMeasurementsItSaysWhatIsMissing) {
   data["verdict"]["text"] = VerdictText(data);
   data["missing"] = {"the network: no model"};
   Open(data);
-  EXPECT_THAT(dom_, HasSubstr("Not shown: needs what bench printed as JSON"));
+  // Behind what there is.
+  EXPECT_THAT(dom_,
+              testing::ContainsRegex("id=\"absent\"><h2>Not shown</h2>.*"
+                                     "<dt>Layer by layer</dt><dd>needs what bench printed as JSON</dd>"));
+  EXPECT_THAT(dom_, Not(HasSubstr("<section id=\"layers\"")));
+  EXPECT_LT(dom_.find("<section id=\"plan\""), dom_.find("<section id=\"absent\""));
   EXPECT_THAT(dom_, HasSubstr("predicted 2.000 ms, not measured"));
   EXPECT_THAT(dom_, HasSubstr("Not in this page: the network: no model"));
+}
+
+// What is drawn of a label may be in several lines.
+TEST_F(BrowserTest, LabelsKeepTheKernelOnAPhone) {
+  if (ThirdPartyFiles().empty()) GTEST_SKIP() << "built without the libraries of tools/fetch-report";
+  const Example example;
+  Document data = example.Data();
+  for (Document& row : data["layers"]) row["shape"] = "256x14x14 -> 256x14x14, 3x3";
+  data["layers"][0]["shape"] = "1024x14x14 -> 2048x7x7, 5x7 /2 d2 +sum";
+  Open(data, ThirdPartyFiles(), 390);
+  const std::string drawn = std::regex_replace(Chart("layers"), std::regex("<[^>]*>"), "");
+  EXPECT_THAT(drawn, HasSubstr("256x14x14 -&gt; 256, 3x3"));
+  EXPECT_THAT(drawn, HasSubstr("1024x14x14"));
+  EXPECT_THAT(drawn, HasSubstr("5x7"));
+  EXPECT_THAT(drawn, HasSubstr("+sum"));
+  EXPECT_THAT(drawn, Not(HasSubstr("...")));
+  Open(data);
+  EXPECT_THAT(Chart("layers"), HasSubstr("256x14x14 -&gt; 256x14x14, 3x3"));
 }
 
 TEST_F(BrowserTest, NamesAreTextWhateverTheyHold) {

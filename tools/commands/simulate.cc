@@ -98,7 +98,7 @@ class SimulateCommand : public Command {
         if (info.name != "grid") tuners_.emplace_back(info.name);
       }
     }
-    for (const std::string& tuner : tuners_) FindSearcher(tuner);
+    for (const std::string& tuner : tuners_) RequireSearcher(tuner);
     for (size_t space = 0; space < spaces_.size(); ++space) {
       for (const std::string& tuner : tuners_) {
         series_.push_back({space, tuner, false, {}});

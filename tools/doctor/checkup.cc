@@ -14,6 +14,7 @@
 #include "templates/base/fma_peak.h"
 #include "tools/cli/system_files.h"
 #include "tools/doctor/measurements.h"
+#include "tuner/cost_model/boosted_trees.h"
 
 namespace tilesmith {
 namespace {
@@ -223,8 +224,8 @@ std::vector<Finding> Checkup(const DevicePtr& machine, const cpu_set_t& usable) 
   findings.push_back(CheckPeak(machine));
   findings.push_back(CheckBandwidth(machine));
   findings.push_back({"versions",
-                      fmt::format("tilesmith {}, oneDNN {}, GCC {}, OpenMP {}", TILESMITH_VERSION,
-                                  OneDnnVersion(), __VERSION__, _OPENMP),
+                      fmt::format("tilesmith {}, oneDNN {}, XGBoost {}, GCC {}", TILESMITH_VERSION,
+                                  OneDnnVersion(), XgboostVersion(), __VERSION__),
                       ""});
   return findings;
 }

@@ -1,5 +1,7 @@
 #include "tools/network/baseline_runs.h"
 
+#include <fmt/format.h>
+
 namespace tilesmith {
 namespace {
 
@@ -48,7 +50,11 @@ Table BaselineTable(const BaselineRuns& baselines, const Plan& plan) {
                {"gain_high", "to"},
                {"note", "note", 0}});
   for (const BaselineRun& run : baselines.runs) {
-    const Cell name = TextCell(run.baseline.name), note = TextCell(run.baseline.note);
+    const Cell name = TextCell(run.baseline.name);
+    const bool unsure = run.seconds > 0 && run.ratio.median < 1 && run.ratio.high >= 1;
+    const Cell note =
+        TextCell(fmt::format("{}{}{}", run.baseline.note, unsure && !run.baseline.note.empty() ? "; " : "",
+                             unsure ? "faster within noise only" : ""));
     if (run.baseline.plan) {
       table.AddRow({name, KnownMillisecondsCell(KnownPrediction(*run.baseline.plan)),
                     MillisecondsCell(run.seconds), GainCell(run.ratio.median), GainCell(run.ratio.low),

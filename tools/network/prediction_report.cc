@@ -23,16 +23,21 @@ Cell GapCell(double measured, double expected) {
 }  // namespace
 
 Table RoundsTable(const RefinedPlan& refined) {
-  Table table("rounds", "plans run: solutions, each with what was learned before, and baselines",
-              {{"name", "plan"},
-               {"predicted_seconds", "predicted ms"},
-               {"measured_seconds", "measured ms"},
-               {"gap", "gap"},
-               {"bytes", "MiB", 2},
-               {"chosen", "chosen"},
-               {"changed_nodes", "changed"},
-               {"changed", "nodes", 2},
-               {"disturbed_share", "disturbed"}});
+  Table table(
+      "rounds",
+      "plans run: solutions, each with what was learned before, and baselines; measured ms are of the round "
+      "that a plan came in, the choice is made by turns (its time / the chosen plan's)",
+      {{"name", "plan"},
+       {"predicted_seconds", "predicted ms"},
+       {"measured_seconds", "measured ms"},
+       {"gap", "gap"},
+       {"bytes", "MiB", 2},
+       {"ratio", "by turns"},
+       {"chosen", "chosen"},
+       {"changed_nodes", "changed"},
+       {"changed", "nodes", 2},
+       {"disturbed_share", "disturbed"},
+       {"note", "note", 1}});
   for (size_t i = 0; i < refined.rounds.size(); ++i) {
     const LoopRound& round = refined.rounds[i];
     const bool chosen = i == refined.round;
@@ -41,10 +46,12 @@ Table RoundsTable(const RefinedPlan& refined) {
                   KnownMillisecondsCell(round.measured_seconds),
                   GapCell(round.measured_seconds, round.predicted_seconds),
                   round.bytes > 0 ? MebibytesCell(round.bytes) : NoCell(),  // it was made ready
+                  round.ratio > 0 ? RatioCell(round.ratio) : NoCell(),
                   {chosen, chosen ? "yes" : ""},
                   CountCell(static_cast<int64_t>(round.changed.size())),
                   TextCell(SomeNames(round.changed, kNamesShown)),
-                  DisturbedCell(round.disturbed_share)});
+                  DisturbedCell(round.disturbed_share),
+                  TextCell(round.note)});
   }
   return table;
 }

@@ -10,6 +10,7 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
+#include "ops/onednn/onednn.h"
 #include "templates/base/fma_peak.h"
 #include "tools/bench/bench_report.h"
 #include "tools/bench/conv_bench.h"
@@ -49,6 +50,7 @@ class ModelBench {
                   "bench's --precision bf16 is for a WORKLOAD or --suite on this device, not for a MODEL");
     const std::string library = NamedOnnxRuntime(request_.onnxruntime).value_or("");
     if (targets.is_network() && !library.empty()) RequireOnnxRuntime(library);
+    RequireOneDnn();
     bench_.cold_weights =
         ColdWeights(request_.conditions, targets.tasks, targets.is_network(), machine_->target());
     if (targets.is_network()) bench_.plan = FindPlan(targets.graphs.front());

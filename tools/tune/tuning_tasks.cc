@@ -11,12 +11,14 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
+#include "ops/onednn/onednn.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 #include "tuner/records/record_key.h"
 #include "tuner/records/shipped.h"
+#include "tuner/search/searcher.h"
 
 namespace tilesmith {
 namespace {
@@ -33,6 +35,7 @@ std::string OfDatabase(const std::string& warning) {
 
 TuningTasks::TuningTasks(TuneModelRequest request, const WorkSinks& sinks)
     : request_(std::move(request)), sinks_(sinks), machine_(request_.machine) {
+  RequireSearcher(request_.options.searcher);  // oneDNN would be timed before it is needed
   Targets& targets = request_.targets;
   if (is_network()) LeaveOutWhatRunsAsOps(targets.tasks);
   CheckSupported(targets.tasks);
@@ -107,6 +110,12 @@ void TuningTasks::MeasureBaselines() {
   const PinnedTeam team(machine_);
   WarnIfDisturbed(machine_, sinks_);
   if (!request_.baselines || machine_->target().device != kCpuDevice) return;  // oneDNN is the CPU's
+  try {
+    RequireOneDnn();
+  } catch (const Error& error) {
+    sinks_.Warn(error.what());
+    return;
+  }
   std::optional<BaselineCache> cache;
   std::error_code hidden;
   if (std::filesystem::is_regular_file(request_.log_path, hidden))

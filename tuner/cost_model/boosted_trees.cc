@@ -5,39 +5,60 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
+#include "layouts/base/shared_library.h"
 
 namespace tilesmith {
 namespace {
 
+// Debian's, or the one of the Python package xgboost where the process has it loaded.
+constexpr const char* kNames[] = {TILESMITH_XGBOOST, "libxgboost.so"};
+constexpr SystemLibrary kXgboost = {"XGBoost", "which tuning learns with", kNames};
+
+void* Library() {
+  static void* const library = RequireLibrary(kXgboost);
+  return library;
+}
+
+template <typename Function>
+Function Find(const char* name) {
+  Function function = nullptr;
+  RequireFunction(Library(), kXgboost, name, function);
+  return function;
+}
+
+// The library's function that its header declares.
+#define TILESMITH_XGB(name) (Find<decltype(&name)>(#name))
+
 void Check(int status, const char* what) {
-  TILESMITH_CHECK(status == 0, "XGBoost, {}: {}", what, XGBGetLastError());
+  TILESMITH_CHECK(status == 0, "XGBoost, {}: {}", what, TILESMITH_XGB(XGBGetLastError)());
 }
 
 using Matrix = std::shared_ptr<void>;
 
 Matrix MakeMatrix(const FeatureMatrix& features, std::span<const float> base) {
   DMatrixHandle handle = nullptr;
-  Check(XGDMatrixCreateFromMat(features.values.data(), features.rows(), features.columns, kMissingFeature,
-                               &handle),
+  Check(TILESMITH_XGB(XGDMatrixCreateFromMat)(features.values.data(), features.rows(), features.columns,
+                                              kMissingFeature, &handle),
         "making a matrix");
-  Matrix matrix(handle, [](DMatrixHandle m) { XGDMatrixFree(m); });
+  Matrix matrix(handle, [](DMatrixHandle m) { TILESMITH_XGB(XGDMatrixFree)(m); });
   if (!base.empty()) {
     TILESMITH_CHECK(base.size() == features.rows(), "{} starting values for {} rows", base.size(),
                     features.rows());
-    Check(XGDMatrixSetFloatInfo(handle, "base_margin", base.data(), base.size()), "setting a base");
+    Check(TILESMITH_XGB(XGDMatrixSetFloatInfo)(handle, "base_margin", base.data(), base.size()),
+          "setting a base");
   }
   return matrix;
 }
 
 void SetParameter(BoosterHandle booster, const char* name, const std::string& value) {
-  Check(XGBoosterSetParam(booster, name, value.c_str()), name);
+  Check(TILESMITH_XGB(XGBoosterSetParam)(booster, name, value.c_str()), name);
 }
 
 std::shared_ptr<void> MakeBooster(const Matrix& data) {
   BoosterHandle handle = nullptr;
   const DMatrixHandle cached[] = {data.get()};
-  Check(XGBoosterCreate(cached, data ? 1 : 0, &handle), "making a booster");
-  std::shared_ptr<void> booster(handle, [](BoosterHandle b) { XGBoosterFree(b); });
+  Check(TILESMITH_XGB(XGBoosterCreate)(cached, data ? 1 : 0, &handle), "making a booster");
+  std::shared_ptr<void> booster(handle, [](BoosterHandle b) { TILESMITH_XGB(XGBoosterFree)(b); });
   SetParameter(handle, "verbosity", "0");
   SetParameter(handle, "nthread", "1");
   return booster;
@@ -60,9 +81,16 @@ Objective ParseObjective(std::string_view text) {
               fmt::format("unknown objective \"{}\" (known: regression, pairwise-rank)", text));
 }
 
+void RequireXgboost() { Library(); }
+
 std::string XgboostVersion() {
+  try {
+    Library();
+  } catch (const Error&) {
+    return "not installed";
+  }
   int major = 0, minor = 0, patch = 0;
-  XGBoostVersion(&major, &minor, &patch);
+  TILESMITH_XGB(XGBoostVersion)(&major, &minor, &patch);
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
@@ -70,11 +98,12 @@ BoostedTrees BoostedTrees::Train(const TrainingSet& data, const TrainingOptions&
   TILESMITH_CHECK(!data.scores.empty() && data.scores.size() == data.features.rows(), "{} scores for {} rows",
                   data.scores.size(), data.features.rows());
   const Matrix matrix = MakeMatrix(data.features, data.base);
-  Check(XGDMatrixSetFloatInfo(matrix.get(), "label", data.scores.data(), data.scores.size()),
+  Check(TILESMITH_XGB(XGDMatrixSetFloatInfo)(matrix.get(), "label", data.scores.data(), data.scores.size()),
         "setting labels");
   const bool ranks = options.objective == Objective::kPairwiseRank;
   if (ranks && !data.group_sizes.empty()) {
-    Check(XGDMatrixSetUIntInfo(matrix.get(), "group", data.group_sizes.data(), data.group_sizes.size()),
+    Check(TILESMITH_XGB(XGDMatrixSetUIntInfo)(matrix.get(), "group", data.group_sizes.data(),
+                                              data.group_sizes.size()),
           "setting groups");
   }
   const std::shared_ptr<void> booster = MakeBooster(matrix);
@@ -85,14 +114,14 @@ BoostedTrees BoostedTrees::Train(const TrainingSet& data, const TrainingOptions&
   SetParameter(booster.get(), "eta", std::to_string(options.learning_rate));
   SetParameter(booster.get(), "seed", std::to_string(options.seed & 0x7fffffff));
   for (int round = 0; round < options.rounds; ++round) {
-    Check(XGBoosterUpdateOneIter(booster.get(), round, matrix.get()), "training");
+    Check(TILESMITH_XGB(XGBoosterUpdateOneIter)(booster.get(), round, matrix.get()), "training");
   }
   return BoostedTrees(booster);
 }
 
 BoostedTrees BoostedTrees::Load(const std::string& bytes) {
   std::shared_ptr<void> booster = MakeBooster(nullptr);
-  if (XGBoosterLoadModelFromBuffer(booster.get(), bytes.data(), bytes.size()) != 0) {
+  if (TILESMITH_XGB(XGBoosterLoadModelFromBuffer)(booster.get(), bytes.data(), bytes.size()) != 0) {
     throw Error(ErrorCode::kUsage, "the trees of the cost model cannot be read");
   }
   return BoostedTrees(std::move(booster));
@@ -101,7 +130,8 @@ BoostedTrees BoostedTrees::Load(const std::string& bytes) {
 std::string BoostedTrees::Save() const {
   bst_ulong size = 0;
   const char* bytes = nullptr;
-  Check(XGBoosterSaveModelToBuffer(booster_.get(), R"({"format": "json"})", &size, &bytes), "saving");
+  Check(TILESMITH_XGB(XGBoosterSaveModelToBuffer)(booster_.get(), R"({"format": "json"})", &size, &bytes),
+        "saving");
   return {bytes, size};
 }
 
@@ -111,7 +141,8 @@ std::vector<float> BoostedTrees::Predict(const FeatureMatrix& features, std::spa
   const Matrix matrix = MakeMatrix(features, base);
   bst_ulong size = 0;
   const float* values = nullptr;
-  Check(XGBoosterPredict(booster_.get(), matrix.get(), kMargin, 0, 0, &size, &values), "predicting");
+  Check(TILESMITH_XGB(XGBoosterPredict)(booster_.get(), matrix.get(), kMargin, 0, 0, &size, &values),
+        "predicting");
   return {values, values + size};
 }
 
@@ -120,8 +151,8 @@ std::vector<double> BoostedTrees::Importance(size_t columns) const {
   const char** names = nullptr;
   const bst_ulong* shape = nullptr;
   const float* gains = nullptr;
-  Check(XGBoosterFeatureScore(booster_.get(), R"({"importance_type": "total_gain"})", &features, &names,
-                              &dimensions, &shape, &gains),
+  Check(TILESMITH_XGB(XGBoosterFeatureScore)(booster_.get(), R"({"importance_type": "total_gain"})",
+                                             &features, &names, &dimensions, &shape, &gains),
         "asking for importance");
   std::vector<double> importance(columns, 0.0);
   for (bst_ulong i = 0; i < features; ++i) {

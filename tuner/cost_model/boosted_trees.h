@@ -34,7 +34,10 @@ struct TrainingOptions {
   uint64_t seed = 1;
 };
 
-// The library's version: "1.7.2".
+// XGBoost is loaded when it is first needed. Throws Error(kEnvironment), as training and Load do, naming the
+// package that has it, where it is not installed. Thread-safe.
+void RequireXgboost();
+// The library's version: "1.7.2", or "not installed". Thread-safe.
 std::string XgboostVersion();
 
 // Immutable once trained. Thread-compatible: predicting counts as a change.

@@ -37,26 +37,21 @@ struct Hiredis {
   decltype(&redisFree) free_context = nullptr;
 };
 
-template <typename Function>
-void Find(void* library, const char* name, Function& function) {
-  if (!FindFunction(library, name, function))
-    throw Error(ErrorCode::kEnvironment, fmt::format("{} has no {}", TILESMITH_HIREDIS, name));
-}
-
 Hiredis LoadHiredis() {
-  void* const library = OpenLibrary(TILESMITH_HIREDIS);
-  if (library == nullptr) {
-    throw Error(ErrorCode::kEnvironment,
-                fmt::format("a farm needs {}, which is not installed: {}", TILESMITH_HIREDIS, dlerror()));
-  }
+  static constexpr const char* kNames[] = {TILESMITH_HIREDIS};
+  static constexpr SystemLibrary kHiredis = {"hiredis", "which a farm is reached by", kNames};
+  void* const library = RequireLibrary(kHiredis);
   Hiredis hiredis;
-  Find(library, "redisConnectWithTimeout", hiredis.connect);
-  Find(library, "redisConnectUnixWithTimeout", hiredis.connect_unix);
-  Find(library, "redisSetTimeout", hiredis.set_timeout);
-  Find(library, "redisEnableKeepAlive", hiredis.keep_alive);
-  Find(library, "redisCommandArgv", hiredis.command);
-  Find(library, "freeReplyObject", hiredis.free_reply);
-  Find(library, "redisFree", hiredis.free_context);
+  const auto find = [&](const char* name, auto& function) {
+    RequireFunction(library, kHiredis, name, function);
+  };
+  find("redisConnectWithTimeout", hiredis.connect);
+  find("redisConnectUnixWithTimeout", hiredis.connect_unix);
+  find("redisSetTimeout", hiredis.set_timeout);
+  find("redisEnableKeepAlive", hiredis.keep_alive);
+  find("redisCommandArgv", hiredis.command);
+  find("freeReplyObject", hiredis.free_reply);
+  find("redisFree", hiredis.free_context);
   return hiredis;
 }
 

@@ -61,6 +61,8 @@ struct SearcherInfo {
 std::span<const SearcherInfo> Searchers();
 // Throws Error(kUsage) naming the known searchers.
 const SearcherInfo& FindSearcher(std::string_view name);
+// FindSearcher; also throws Error(kEnvironment) where the searcher learns and XGBoost is not installed.
+const SearcherInfo& RequireSearcher(std::string_view name);
 
 std::unique_ptr<Searcher> MakeGridSearcher(const SearchProblem& problem);
 std::unique_ptr<Searcher> MakeRandomSearcher(const SearchProblem& problem);

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "layouts/base/error.h"
+#include "tuner/cost_model/boosted_trees.h"
 #include "tuner/search/searcher.h"
 
 namespace tilesmith {
@@ -34,6 +35,12 @@ const SearcherInfo& FindSearcher(std::string_view name) {
   }
   throw Error(ErrorCode::kUsage,
               fmt::format("unknown tuner \"{}\" (known: {})", name, fmt::join(known, ", ")));
+}
+
+const SearcherInfo& RequireSearcher(std::string_view name) {
+  const SearcherInfo& searcher = FindSearcher(name);
+  if (searcher.learns) RequireXgboost();
+  return searcher;
 }
 
 }  // namespace tilesmith

@@ -237,6 +237,13 @@ TEST_F(PredictionLoopTest, OfEquallyFastPlansTheSmallestIsTaken) {
   const RefinedPlan refined = chosen({1, 1.005, 1.02});
   EXPECT_EQ(refined.round, 1u);
   EXPECT_EQ(refined.rounds.at(1).bytes, 200);
+  // What decided is told, of measured times that say nothing of the kind.
+  const std::vector<double> ratios = {1 / 1.005, 1, 1.02 / 1.005};
+  for (size_t i = 0; i < ratios.size(); ++i) {
+    EXPECT_DOUBLE_EQ(refined.rounds[i].ratio, ratios[i]) << i;
+    EXPECT_EQ(refined.rounds[i].note,
+              i == 1 ? "as fast as the fastest, in less memory" : "compared once more");
+  }
   EXPECT_EQ(chosen({1, 1.02, 1.005}).round, 2u);
   EXPECT_EQ(chosen({1, 1.02, 1.03}).round, 0u);
   EXPECT_EQ(chosen({1.009, 1, 1.01}).round, 2u);

@@ -2,7 +2,9 @@
 
 import glob
 import os
+import re
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -15,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 NAME = "TilesmithExecutionProvider"
 LIBRARY = os.environ["TILESMITH_ORT"]
 TILESMITH = os.environ["TILESMITH"]
+PAGE = os.path.join(os.path.dirname(__file__), "../../../tools/ort/README.md")
 RANDOM = np.random.default_rng(1)
 
 
@@ -52,10 +55,10 @@ def small(batch=1):
     return model(nodes, [floats("x", batch, 3, 12, 12)], [floats("y", batch, 8, 12, 12)], initializers)
 
 
-def supported(outputs=1):
+def supported(outputs=1, batch=1):
     nodes = [conv("x", "a", "w1"), helper.make_node("Relu", ["a"], ["y"], name="y")]
-    shown = [floats("y", 1, 8, 12, 12), floats("a", 1, 8, 12, 12)][:outputs]
-    return model(nodes, [floats("x", 1, 3, 12, 12)], shown, [weights("w1", 8, 3, 3, 3)])
+    shown = [floats("y", batch, 8, 12, 12), floats("a", batch, 8, 12, 12)][:outputs]
+    return model(nodes, [floats("x", batch, 3, 12, 12)], shown, [weights("w1", 8, 3, 3, 3)])
 
 
 def session(made, options=None, overrides=None, ours=True):
@@ -88,7 +91,7 @@ class PluginTest(unittest.TestCase):
         self.assertEqual(len(actual), len(expected))
         for ours, theirs in zip(actual, expected):
             self.assertEqual(ours.shape, theirs.shape)
-            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-3 * max(np.abs(theirs).max(), 1e-30))
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-3 * np.abs(theirs).max(initial=1e-30))
 
     def image(self, *shape):
         return {"x": RANDOM.standard_normal(shape).astype(np.float32)}
@@ -123,14 +126,46 @@ class PluginTest(unittest.TestCase):
         memory[1:] = RANDOM.standard_normal(3 * 12 * 12)
         self.expect_like_host(made, running, {"x": memory[1:].reshape(1, 3, 12, 12)})
 
-    def test_open_batch_is_left_to_the_host_until_it_has_a_size(self):
+    def test_open_batch_takes_the_sizes_of_runs(self):
         made = small("N")
+        running = session(made)
+        self.assertEqual(sorted(regions(running)), [2, 2])
+        for batch in (3, 1, 5, 3, 0):
+            self.expect_like_host(made, running, self.image(batch, 3, 12, 12))
+        fixed = session(made, overrides={"N": 2})
+        self.assertEqual(sorted(regions(fixed)), [2, 2])
+        self.expect_like_host(made, fixed, self.image(2, 3, 12, 12))
+
+    def test_runs_of_open_batches_overlap(self):
+        made = supported(batch="N")
+        running, host = session(made), session(made, ours=False)
+        feeds = [self.image(batch, 3, 12, 12) for batch in (1, 2, 3, 4)]
+        expected = [host.run(None, feed)[0] for feed in feeds]
+        failures = []
+
+        def work(turn):
+            for run in range(20):
+                which = (turn + run) % len(feeds)
+                (actual,) = running.run(None, feeds[which])
+                if actual.shape != expected[which].shape or np.abs(actual - expected[which]).max() > 1e-3:
+                    failures.append(which)
+
+        workers = [threading.Thread(target=work, args=(turn,)) for turn in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        self.assertEqual(failures, [])
+
+    def test_other_open_sizes_are_left_to_the_host(self):
+        nodes = [conv("x", "y", "w1")]
+        made = model(nodes, [floats("x", 1, 3, "H", 12)], [floats("y", 1, 8, "H", 12)], [weights("w1", 8, 3, 3, 3)])
         left = session(made)
         self.assertEqual(regions(left), [])
-        self.expect_like_host(made, left, self.image(3, 3, 12, 12))
-        running = session(made, overrides={"N": 2})
-        self.assertEqual(len(regions(running)), 2)
-        self.expect_like_host(made, running, self.image(2, 3, 12, 12))
+        self.expect_like_host(made, left, self.image(1, 3, 9, 12))
+        running = session(made, overrides={"H": 9})
+        self.assertEqual(regions(running), [1])
+        self.expect_like_host(made, running, self.image(1, 3, 9, 12))
 
     def test_runs_that_overlap(self):
         running = session(supported())
@@ -181,27 +216,64 @@ class PluginTest(unittest.TestCase):
         self.expect_refused("no/such/plan", supported(), {"plan": "no/such/plan.jsonl"})
         self.expect_refused("threads", supported(), {"threads": "100000"})
 
+    def plan_of(self, made, folder, *options):
+        """For its only region, dumped and tuned."""
+        session(made, {"dump": folder})
+        (region,) = glob.glob(os.path.join(folder, "*.onnx"))
+        plan = os.path.join(folder, "plan.jsonl")
+        log = os.path.join(folder, "log.jsonl")
+        shared = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        environment = {**os.environ, "XDG_DATA_HOME": folder}
+        options = [*options, "--threads", "1"]
+        subprocess.run([TILESMITH, "tune", region, "-o", log, "--trials", "2", *options], env=environment, **shared)
+        subprocess.run(
+            [TILESMITH, "graph-tune", region, "--log", log, "-o", plan, *options]
+            + ["--rounds", "0", "--time", "1ms", "--default-schedules", "--no-baselines"],
+            env=environment,
+            **shared,
+        )
+        return plan
+
     def test_a_plan_made_for_the_dumped_region(self):
         made = supported()
         with tempfile.TemporaryDirectory() as folder:
-            session(made, {"dump": folder})
-            (region,) = glob.glob(os.path.join(folder, "*.onnx"))
-            plan = os.path.join(folder, "plan.jsonl")
-            log = os.path.join(folder, "log.jsonl")
-            shared = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            environment = {**os.environ, "XDG_DATA_HOME": folder}
-            subprocess.run(
-                [TILESMITH, "tune", region, "-o", log, "--trials", "2", "--threads", "1"], env=environment, **shared
-            )
-            subprocess.run(
-                [TILESMITH, "graph-tune", region, "--log", log, "-o", plan, "--threads", "1"]
-                + ["--rounds", "0", "--time", "1ms", "--default-schedules", "--no-baselines"],
-                env=environment,
-                **shared,
-            )
+            plan = self.plan_of(made, folder)
             running = session(made, {"plan": plan})
             self.expect_like_host(made, running, self.image(1, 3, 12, 12))
             self.expect_refused("it was made for none of the", small(2), {"plan": plan})
+
+    def test_a_plan_for_one_size_of_an_open_batch(self):
+        made = supported(batch="N")
+        with tempfile.TemporaryDirectory() as folder:
+            plan = self.plan_of(made, folder, "--batch", "2")
+            running = session(made, {"plan": plan})
+            for batch in (2, 3):
+                self.expect_like_host(made, running, self.image(batch, 3, 12, 12))
+            other = session(made, {"plan": plan})
+            with self.assertRaises(Exception) as caught:
+                other.run(None, self.image(3, 3, 12, 12))
+            self.assertIn("it was made for none of the 1 regions", str(caught.exception))
+
+    def test_the_page(self):
+        """Its pieces of Python, where a reader has built: the second one's options instead of the first one's."""
+        with open(PAGE) as page:
+            pieces = re.findall(r"```python\n(.*?)```", page.read(), re.DOTALL)
+        self.assertEqual(len(pieces), 2)
+        (taken,) = re.findall(r"(?m)^options\.add_provider_for_devices.*$", pieces[0])
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(os.path.join(folder, "build/tools/ort"))
+            os.symlink(LIBRARY, os.path.join(folder, "build/tools/ort/libtilesmith_ort.so"))
+            network = os.path.join(folder, "resnet50.onnx")
+            subprocess.run(
+                [TILESMITH, "export", "resnet50", "--input-shape", "input=1x3x64x64", "-o", network], check=True
+            )
+            ours = f"\nassert any(p.ep_name == {NAME!r} for p in session.get_provider_graph_assignment_info())\n"
+            for program in (pieces[0], pieces[0].replace(taken, pieces[1])):
+                asked = 'options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")\n'
+                program = program.replace("session = ", asked + "session = ") + ours
+                ran = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+                self.assertEqual(ran.returncode, 0, program + ran.stderr)
+            self.assertEqual(len(glob.glob(os.path.join(folder, "regions/*.onnx"))), 1)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ was allowed.
 from __future__ import annotations
 
 import collections.abc
+import ctypes
+import importlib.util
 import json
 import os
 import shutil
@@ -228,6 +230,7 @@ def tune(
     """
     plan = os.fspath(plan)
     program = os.fspath(program or find_program())
+    _share_xgboost()
     _tune(
         *_given(model, parts),
         plan,
@@ -274,6 +277,7 @@ def optimize(
     program = os.fspath(program or find_program())
     log = os.fspath(log) if log else ""
     shapes = _texts(input_shapes)
+    _share_xgboost()
     _optimize(
         *_given(model, parts), plan, log, seconds, threads, batch, shapes, database, target, precision, _paths(calibrate), program,
         progress,
@@ -358,6 +362,20 @@ def quantize(
         "input_shapes": _texts(input_shapes),
     }
     return json.loads(_quantize(*_given(model, parts), os.fspath(output), options, progress))
+
+
+def _find_xgboost() -> Optional[str]:
+    """The library of the Python package xgboost, which `pip install tilesmith[tune]` brings."""
+    spec = importlib.util.find_spec("xgboost")
+    path = os.path.join(os.path.dirname(spec.origin), "lib", "libxgboost.so") if spec and spec.origin else ""
+    return path if os.path.exists(path) else None
+
+
+def _share_xgboost() -> None:
+    """Once it is loaded, tuning finds it by its name, where the system has no other."""
+    path = _find_xgboost()
+    if path:
+        ctypes.CDLL(path)
 
 
 def find_program() -> str:

@@ -3,11 +3,15 @@
 import os
 import sys
 
-from . import find_program
+from . import _find_xgboost, find_program
 
 
 def main():
     program = find_program()
+    xgboost = _find_xgboost()
+    if xgboost:  # where the system has no other
+        paths = [os.environ.get("LD_LIBRARY_PATH"), os.path.dirname(xgboost)]
+        os.environ["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, paths))
     os.execv(program, [program, *sys.argv[1:]])
 
 

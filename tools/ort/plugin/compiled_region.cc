@@ -3,19 +3,28 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstring>
+
 #include "layouts/base/error.h"
 
 namespace tilesmith {
+namespace {
 
-CompiledRegion::CompiledRegion(const OrtApi& api, Model model, std::vector<size_t> inputs)
-    : OrtNodeComputeInfo{}, api_(api), model_(std::move(model)), inputs_(std::move(inputs)) {
-  for (const auto* tensors : {&model_.inputs(), &model_.outputs()}) {
+Model WithPlainImages(Model model) {
+  for (const auto* tensors : {&model.inputs(), &model.outputs()}) {
     for (const TensorInfo& tensor : *tensors) {
       if (tensor.shape.size() != 4 || tensor.layout == "NCHW") continue;
       throw Error(ErrorCode::kUsage, fmt::format("the plan has \"{}\" in {}; ONNX Runtime's tensors are NCHW",
                                                  tensor.name, tensor.layout));
     }
   }
+  return model;
+}
+
+}  // namespace
+
+CompiledRegion::CompiledRegion(const OrtApi& api, std::vector<size_t> inputs, bool any_size)
+    : OrtNodeComputeInfo{}, api_(api), inputs_(std::move(inputs)), any_size_(any_size) {
   ort_version_supported = kOrtApiVersion;
   CreateState = [](OrtNodeComputeInfo* self, OrtNodeComputeContext*, void** state) -> OrtStatus* {
     *state = self;
@@ -28,45 +37,72 @@ CompiledRegion::CompiledRegion(const OrtApi& api, Model model, std::vector<size_
   ReleaseState = [](OrtNodeComputeInfo*, void*) {};
 }
 
+CompiledRegion::CompiledRegion(const OrtApi& api, Model model, std::vector<size_t> inputs)
+    : CompiledRegion(api, std::move(inputs), false) {
+  model_ = WithPlainImages(std::move(model));
+}
+
+CompiledRegion::CompiledRegion(const OrtApi& api, std::function<Model(const Shapes&)> make,
+                               std::vector<size_t> inputs)
+    : CompiledRegion(api, std::move(inputs), true) {
+  make_ = std::move(make);
+}
+
 void CompiledRegion::Run(OrtKernelContext* context) {
+  Shapes shapes;
   std::vector<const void*> inputs;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
+  for (const size_t input : inputs_) {
     const OrtValue* value = nullptr;
-    CheckOrt(api_, api_.KernelContext_GetInput(context, inputs_[i], &value));
-    const TensorInfo& info = model_.inputs()[i];
-    const HostTensorType type = TypeOfValue(api_, value);
-    if (type.shape != info.shape)
-      throw Error(ErrorCode::kUsage,
-                  fmt::format("input \"{}\" has the shape {}, compiled for {}", info.name,
-                              fmt::join(type.shape.value(), "x"), fmt::join(info.shape, "x")));
-    const void* data = nullptr;
-    CheckOrt(api_, api_.GetTensorData(value, &data));
-    inputs.push_back(data);
+    CheckOrt(api_, api_.KernelContext_GetInput(context, input, &value));
+    shapes.push_back(TypeOfValue(api_, value).shape.value());
+    CheckOrt(api_, api_.GetTensorData(value, &inputs.emplace_back()));
   }
-  std::vector<void*> outputs;
-  for (size_t i = 0; i < model_.outputs().size(); ++i) {
-    const std::vector<int64_t>& shape = model_.outputs()[i].shape;
-    OrtValue* value = nullptr;
-    CheckOrt(api_, api_.KernelContext_GetOutput(context, i, shape.data(), shape.size(), &value));
-    void* data = nullptr;
-    CheckOrt(api_, api_.GetTensorMutableData(value, &data));
-    outputs.push_back(data);
+  Session session = TakeSession(shapes);
+  if (any_size_) {
+    std::vector<InputTensor> tensors;
+    for (size_t i = 0; i < inputs.size(); ++i) tensors.push_back({inputs[i], shapes[i]});
+    const std::vector<OutputTensor>& outputs = session.Run(tensors);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      void* const memory = OutputMemory(context, i, outputs[i].shape);
+      if (outputs[i].bytes > 0) std::memcpy(memory, outputs[i].data, outputs[i].bytes);
+    }
+  } else {
+    std::vector<void*> outputs;
+    for (const TensorInfo& output : model_->outputs())
+      outputs.push_back(OutputMemory(context, outputs.size(), output.shape));
+    session.Run(inputs, outputs);
   }
-  Session session = TakeSession();
-  session.Run(inputs, outputs);
   GiveBack(std::move(session));
 }
 
-Session CompiledRegion::TakeSession() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-      Session session = std::move(idle_.back());
-      idle_.pop_back();
-      return session;
-    }
+void* CompiledRegion::OutputMemory(OrtKernelContext* context, size_t output,
+                                   const std::vector<int64_t>& shape) const {
+  OrtValue* value = nullptr;
+  CheckOrt(api_, api_.KernelContext_GetOutput(context, output, shape.data(), shape.size(), &value));
+  void* data = nullptr;
+  CheckOrt(api_, api_.GetTensorMutableData(value, &data));
+  return data;
+}
+
+Session CompiledRegion::TakeSession(const Shapes& shapes) {
+  std::unique_lock lock(mutex_);
+  if (!model_) {
+    model_ = WithPlainImages(make_(shapes));
+    make_ = nullptr;
   }
-  return model_.NewSession();
+  for (size_t i = 0; !any_size_ && i < shapes.size(); ++i) {
+    const TensorInfo& info = model_->inputs()[i];
+    if (shapes[i] == info.shape) continue;
+    throw Error(ErrorCode::kUsage, fmt::format("input \"{}\" has the shape {}, compiled for {}", info.name,
+                                               fmt::join(shapes[i], "x"), fmt::join(info.shape, "x")));
+  }
+  if (idle_.empty()) {
+    lock.unlock();
+    return model_->NewSession();
+  }
+  Session session = std::move(idle_.back());
+  idle_.pop_back();
+  return session;
 }
 
 void CompiledRegion::GiveBack(Session session) {

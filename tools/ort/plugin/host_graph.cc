@@ -198,6 +198,16 @@ HostRegion RegionOf(const HostGraph& graph, const Readers& readers, std::vector<
   return region;
 }
 
+// A model of an open batch is kept as a file until its first run; less than 2 GiB, with some room for the
+// nodes.
+constexpr size_t kMaxFileBytes = (size_t{2} << 30) - (size_t{16} << 20);
+
+size_t WeightBytes(const HostModel& model) {
+  size_t bytes = 0;
+  for (const HostConstant& constant : model.constants) bytes += constant.bytes.size();
+  return bytes;
+}
+
 // Why tilesmith cannot compute the members, "" when it can.
 std::string WhyNot(const OrtApi& api, const HostGraph& graph, const HostRegion& region,
                    const ImportOptions& options) {
@@ -213,8 +223,12 @@ std::string WhyNot(const OrtApi& api, const HostGraph& graph, const HostRegion& 
     }
   }
   try {
-    ImportHostModel(ModelOf(api, graph, "onnxruntime", region.members, region.inputs, region.outputs),
-                    options);
+    const HostModel model = ModelOf(api, graph, "onnxruntime", region.members, region.inputs, region.outputs);
+    ImportHostModel(model, options);
+    if (HasOpenBatch(model)) {
+      ImportHostModel(WithBatch(model, 2), options);
+      if (WeightBytes(model) >= kMaxFileBytes) return "an open batch, and weights of 2 GiB or more";
+    }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBadModel && error.code() != ErrorCode::kUsage) throw;
     return error.what();
@@ -276,6 +290,18 @@ HostModel ModelOf(const OrtApi& api, const HostGraph& graph, const std::string& 
     }
     model.nodes.push_back(graph.nodes[member].node);
   }
+  return model;
+}
+
+bool HasOpenBatch(const HostModel& model) {
+  return std::ranges::any_of(model.inputs, [](const auto& input) {
+    return !input.second.empty() && input.second.front() == kOpenSize;
+  });
+}
+
+HostModel WithBatch(HostModel model, int64_t batch) {
+  for (auto& [name, shape] : model.inputs)
+    if (!shape.empty() && shape.front() == kOpenSize) shape.front() = batch;
   return model;
 }
 

@@ -44,6 +44,9 @@ std::vector<HostValue> OutputsOf(const OrtApi& api, const OrtNode* node);
 HostModel ModelOf(const OrtApi& api, const HostGraph& graph, const std::string& name,
                   std::span<const size_t> members, std::span<const HostValue> inputs,
                   std::vector<std::string> outputs);
+// With so large a batch where the model leaves it open.
+HostModel WithBatch(HostModel model, int64_t batch);
+bool HasOpenBatch(const HostModel& model);
 
 // One set of nodes to be taken over, and what enters and leaves it.
 struct HostRegion {
@@ -56,8 +59,8 @@ struct HostRegions {
   std::vector<HostRegion> regions;
   std::vector<std::string> refused;  // `Op "node": reason`, one for each node that is not supported
 };
-// What tilesmith can compute of the graph. Every region was imported once, so that compiling it does not fail
-// for what the model is.
+// What tilesmith can compute of the graph. Every region was imported, with an open batch for two of its
+// sizes, so that compiling it does not fail for what the model is.
 HostRegions SupportedRegions(const OrtApi& api, const HostGraph& graph, const ImportOptions& options);
 
 }  // namespace tilesmith

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "layouts/base/error.h"
+#include "ops/onnx/host_model.h"
 
 namespace tilesmith {
 namespace {
@@ -55,6 +56,8 @@ HostTensorType TypeOfTensor(const OrtApi& api, const OrtTensorTypeAndShapeInfo* 
   CheckOrt(api, api.GetSymbolicDimensions(info, names.data(), rank));
   for (size_t i = 0; i < rank; ++i) {
     if (shape[i] >= 0) continue;
+    shape[i] = kOpenSize;
+    if (i == 0) continue;
     type.open_dimension = names[i];
     return type;
   }

@@ -21,7 +21,8 @@ void CheckOrt(const OrtApi& api, OrtStatus* status);
 // What `body` throws, as a status; no exception crosses the border. Null when it throws nothing.
 OrtStatus* OrtGuarded(const OrtApi& api, const std::function<void()>& body) noexcept;
 
-// Element type as ONNX numbers it, 0 for what is no tensor. Without a shape when a dimension is open.
+// Element type as ONNX numbers it, 0 for what is no tensor. Without a shape when a dimension is open, but for
+// the first, the batch: that is kOpenSize.
 struct HostTensorType {
   int32_t element_type = 0;
   std::optional<std::vector<int64_t>> shape;

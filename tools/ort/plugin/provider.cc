@@ -83,23 +83,15 @@ void Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
 void Provider::CompileAll(const OrtGraph** graphs, const OrtNode** nodes, size_t count,
                           OrtNodeComputeInfo** infos) {
   std::vector<std::unique_ptr<CompiledRegion>> regions;
-  std::vector<bool> used_plans(options_.plans.size());
+  const auto plans = std::make_shared<PlansInUse>(options_.plans, count);
   regions.reserve(count);
   for (size_t i = 0; i < count; ++i)
-    regions.emplace_back(static_cast<CompiledRegion*>(CompileOne(graphs[i], nodes[i], used_plans)));
-  for (size_t i = 0; i < used_plans.size(); ++i) {
-    if (used_plans[i]) continue;
-    throw Error(
-        ErrorCode::kUsage,
-        fmt::format("{}: it was made for none of the {} regions taken over; the option dump writes them as "
-                    "files to tune",
-                    options_.plans[i], count));
-  }
+    regions.emplace_back(static_cast<CompiledRegion*>(CompileOne(graphs[i], nodes[i], plans)));
   for (size_t i = 0; i < count; ++i) infos[i] = regions[i].release();
 }
 
 OrtNodeComputeInfo* Provider::CompileOne(const OrtGraph* graph, const OrtNode* node,
-                                         std::vector<bool>& used_plans) {
+                                         const std::shared_ptr<PlansInUse>& plans) {
   const HostGraph host = ReadGraph(api_, graph);
   const std::vector<HostValue> inputs = InputsOf(api_, node);
   std::vector<size_t> positions, members;
@@ -112,20 +104,55 @@ OrtNodeComputeInfo* Provider::CompileOne(const OrtGraph* graph, const OrtNode* n
   CheckOrt(api_, api_.Node_GetName(node, &name));
   const HostModel model = ModelOf(api_, host, name, members, inputs, std::move(outputs));
   if (!options_.dump.empty()) Dump(model);
+  if (HasOpenBatch(model))
+    return new CompiledRegion(api_, ModelOfAnySize(model, plans), std::move(positions));
   Graph optimized = OptimizeGraph(ImportHostModel(model, import_));
-  const Plan plan = PlanFor(optimized, used_plans);
+  const Plan plan = LoadPlan(plans->FileFor(optimized), optimized, machine_);
   return new CompiledRegion(api_, ModelFromGraph::Compile(std::move(optimized), plan, machine_),
                             std::move(positions));
 }
 
-Plan Provider::PlanFor(const Graph& graph, std::vector<bool>& used_plans) const {
-  for (size_t i = 0; i < options_.plans.size(); ++i) {
-    const std::vector<Plan> plans = ReadPlans(options_.plans[i]);
-    if (std::ranges::find(plans, GraphHash(graph), &Plan::graph_hash) == plans.end()) continue;
-    used_plans[i] = true;
-    return LoadPlan(options_.plans[i], graph, machine_);
-  }
-  return LoadPlan("", graph, machine_);
+// The host's weights are gone when the first run comes, so that the model waits for it as a file.
+std::function<Model(const CompiledRegion::Shapes&)> Provider::ModelOfAnySize(
+    const HostModel& model, const std::shared_ptr<PlansInUse>& plans) const {
+  constexpr int kSizes =
+      8;  // that are kept; PyTorch's last batch of an epoch is one, a server's queue several
+  std::vector<std::string> names;
+  for (const auto& [name, shape] : model.inputs) names.push_back(name);
+  return [bytes = OnnxBytes(model), name = model.name, names = std::move(names), options = import_, plans,
+          threads = machine_->threads()](const CompiledRegion::Shapes& shapes) {
+    const std::span<const std::byte> file = std::as_bytes(std::span(bytes));
+    LoadOptions load = {.threads = threads, .sizes = kSizes};
+    ImportOptions sized = options;
+    for (size_t i = 0; i < names.size(); ++i) {
+      load.input_shapes.push_back(fmt::format("{}={}", names[i], fmt::join(shapes[i], "x")));
+      sized.input_shapes[names[i]] = shapes[i];
+    }
+    if (plans->any()) load.plan = plans->FileFor(OptimizeGraph(ImportOnnxBytes(bytes, name, sized)));
+    return Model::Load(ModelMemory{.bytes = file, .name = name}, load);
+  };
+}
+
+PlansInUse::PlansInUse(const std::vector<std::string>& files, size_t regions)
+    : regions_(regions), regions_left_(regions) {
+  for (const std::string& path : files) files_.push_back({path, ReadPlans(path)});
+}
+
+std::string PlansInUse::FileFor(const Graph& graph) {
+  const std::lock_guard lock(mutex_);
+  const auto fits = [hash = GraphHash(graph)](const File& file) {
+    return std::ranges::find(file.plans, hash, &Plan::graph_hash) != file.plans.end();
+  };
+  const auto found = std::ranges::find_if(files_, fits);
+  if (found != files_.end()) found->used = true;
+  if (regions_left_ > 0) --regions_left_;
+  const auto unused = std::ranges::find(files_, false, &File::used);
+  if (regions_left_ > 0 || unused == files_.end()) return found == files_.end() ? "" : found->path;
+  throw Error(
+      ErrorCode::kUsage,
+      fmt::format("{}: it was made for none of the {} regions taken over; the option dump writes them as "
+                  "files to tune",
+                  unused->path, regions_));
 }
 
 void Provider::Dump(const HostModel& model) const {

@@ -1,17 +1,47 @@
 // The execution provider: one for each session of ONNX Runtime that asked for it.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "graph_tuner/plan/plan.h"
+#include "ops/graph/graph.h"
 #include "tools/cli/machine.h"
+#include "tools/ort/plugin/compiled_region.h"
 #include "tools/ort/plugin/host_graph.h"
 #include "tools/ort/plugin/options.h"
 
 namespace tilesmith {
 
 constexpr const char* kProviderName = "TilesmithExecutionProvider";
+
+// The plans that a session was given, and for how many regions nobody knows yet whether one is theirs: those
+// whose batch is open until their first run. Thread-safe.
+class PlansInUse {
+ public:
+  // Throws Error where a file cannot be read.
+  PlansInUse(const std::vector<std::string>& files, size_t regions);
+
+  bool any() const { return !files_.empty(); }
+  // The file with a plan for this very network, noted as used; "" when there is none: default schedules.
+  // Throws Error(kUsage) where this was the last region and one of the plans is for none of them.
+  std::string FileFor(const Graph& graph);
+
+ private:
+  struct File {
+    std::string path;
+    std::vector<Plan> plans;
+    bool used = false;
+  };
+
+  const size_t regions_;
+  std::mutex mutex_;
+  std::vector<File> files_;
+  size_t regions_left_;
+};
 
 class Provider : public OrtEp {
  public:
@@ -21,9 +51,10 @@ class Provider : public OrtEp {
  private:
   void Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
   void CompileAll(const OrtGraph** graphs, const OrtNode** nodes, size_t count, OrtNodeComputeInfo** infos);
-  OrtNodeComputeInfo* CompileOne(const OrtGraph* graph, const OrtNode* node, std::vector<bool>& used_plans);
-  // The plan made for this very network, noted as used; default schedules when there is none.
-  Plan PlanFor(const Graph& graph, std::vector<bool>& used_plans) const;
+  OrtNodeComputeInfo* CompileOne(const OrtGraph* graph, const OrtNode* node,
+                                 const std::shared_ptr<PlansInUse>& plans);
+  std::function<Model(const CompiledRegion::Shapes&)> ModelOfAnySize(
+      const HostModel& model, const std::shared_ptr<PlansInUse>& plans) const;
   void Dump(const HostModel& model) const;
   void Log(OrtLoggingLevel level, const std::string& message) const;
 

@@ -48,9 +48,13 @@ const dashed = (name, at, label) => ({
   label: {formatter: () => label, color: colour(name), position: 'insideEndTop'}, data: [at],
 });
 
+// "256x14x14 -> 256, 3x3": a convolution's output without the sizes that follow from the rest.
+const shortShape = (shape) => shape.replace(/-> (\d+)(x\d+)+/g, '-> $1');
+
 function layersOption(rows) {
   return (width) => {
-    const room = Math.min(300, width * 0.36);
+    const narrow = width < 700;
+    const room = narrow ? Math.min(190, width * 0.46) : 300;
     const bar = (key, name, title) => ({
       type: 'bar', name: title, data: rows.map((row) => isNumber(row[key]) ? row[key] * row.count * 1e3 : null),
       itemStyle: {color: colour(name), borderRadius: [0, 3, 3, 0]}, barMaxWidth: 11, barGap: '15%',
@@ -65,7 +69,8 @@ function layersOption(rows) {
       }},
       xAxis: {type: 'value', name: 'ms in the network', nameGap: 26},
       yAxis: {type: 'category', inverse: true, data: rows.map((row, i) => i), splitLine: {show: false},
-              axisLabel: {width: room, overflow: 'truncate', formatter: (i) => rows[i].shape + (rows[i].count > 1 ? ` ×${rows[i].count}` : '')}},
+              axisLabel: {width: room, overflow: 'break', fontSize: narrow ? 11 : 12, lineHeight: 13, interval: 0,
+                          formatter: (i) => (narrow ? shortShape(rows[i].shape) : rows[i].shape) + (rows[i].count > 1 ? ` ×${rows[i].count}` : '')}},
       series: [bar('ours_seconds', 'ours', 'ours'), bar('onednn_seconds', 'onednn', 'oneDNN')],
     };
   };

@@ -173,6 +173,15 @@ const sections = [
   },
 ];
 
+// What the page has not, in one section behind what it has.
+function absent() {
+  const missing = sections.filter((section) => section.missing);
+  return missing.length ? [{
+    id: 'absent', title: 'Not shown', note: 'What the files that this page was made of do not hold.',
+    build: (parent) => parent.append(definitions(missing.map((section) => [section.title, section.missing]))),
+  }] : [];
+}
+
 function nodeDetails(node) {
   const why = data.explanations.find((entry) => entry.node === node.name);
   const tensor = node.shape ? node.shape.join('×') + (node.type ? ` ${node.type}` : '') : null;
@@ -212,11 +221,11 @@ async function start() {
   });
   window.addEventListener('beforeprint', () => { before = document.documentElement.dataset.theme; chooseTheme('light'); });
   window.addEventListener('afterprint', () => chooseTheme(before));
-  for (const section of sections) {
-    const element = html('section', {id: section.id}, html('h2', {}, section.title), html('p', {class: 'note'}, section.missing ? `Not shown: ${section.missing}.` : section.note));
+  for (const section of [...sections.filter((one) => !one.missing), ...absent()]) {
+    const element = html('section', {id: section.id}, html('h2', {}, section.title), html('p', {class: 'note'}, section.note));
     $('sections').append(element);
     $('contents').append(html('a', {href: '#' + section.id}, section.title));
-    if (!section.missing) section.build(element);
+    section.build(element);
     await new Promise((drawn) => setTimeout(drawn));
   }
   if (location.hash) $(location.hash.slice(1))?.scrollIntoView();  // which was not there yet
