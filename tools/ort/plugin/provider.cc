@@ -20,6 +20,13 @@ namespace {
 
 constexpr size_t kMaxReasons = 5;  // that are logged
 
+int64_t ThreadsOf(const PluginOptions& options) {
+  int64_t threads = options.threads;
+  if (options.strict) return threads;
+  for (const std::string& plan : options.plans) threads = ThreadsFor(plan, threads);
+  return threads;
+}
+
 Provider& Of(OrtEp* ep) { return *static_cast<Provider*>(ep); }
 
 }  // namespace
@@ -29,7 +36,7 @@ Provider::Provider(const OrtApi& api, const OrtLogger& logger, PluginOptions opt
       api_(api),
       logger_(logger),
       options_(std::move(options)),
-      machine_(OpenMachine({.threads = options_.threads, .max_isa = ""})) {
+      machine_(OpenMachine({.threads = ThreadsOf(options_), .max_isa = ""})) {
   import_.limits.network_bytes = MemoryBytes();
   ort_version_supported = kOrtApiVersion;
   GetName = [](const OrtEp*) noexcept { return kProviderName; };
@@ -123,7 +130,10 @@ Plan Provider::PlanFor(const Graph& graph, std::vector<bool>& used_plans) const 
     const std::vector<Plan> plans = ReadPlans(options_.plans[i]);
     if (std::ranges::find(plans, GraphHash(graph), &Plan::graph_hash) == plans.end()) continue;
     used_plans[i] = true;
-    return LoadPlan(options_.plans[i], graph, machine_);
+    std::vector<std::string> notes;
+    Plan plan = LoadPlan(options_.plans[i], graph, machine_, {.strict = options_.strict, .notes = &notes});
+    for (const std::string& note : notes) Log(ORT_LOGGING_LEVEL_WARNING, note);
+    return plan;
   }
   return LoadPlan("", graph, machine_);
 }
