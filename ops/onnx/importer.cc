@@ -120,15 +120,28 @@ void TakeNodes(onnx::GraphProto& proto, TensorReader& reader, Content& content) 
   }
 }
 
-void AddInputs(const Content& model, const ImportOptions& options, NodeImporter& importer) {
+// Calls body with the shape, as DeclaredShape gives it, of each input that `knows(name)` is no constant.
+template <typename Knows, typename Body>
+void ForEachInput(const Content& model, const ImportOptions& options, const Knows& knows, const Body& body) {
   for (const onnx::ValueInfoProto& input : model.inputs) {
-    if (importer.Knows(input.name())) continue;
+    if (knows(input.name())) continue;
     try {
-      importer.AddInput(input.name(), ResolveInputShape(input, options), InputType(input));
+      body(input, DeclaredShape(input, options));
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("{}: {}", model.source, error.what()));
     }
   }
+}
+
+void AddInputs(const Content& model, const ImportOptions& options, NodeImporter& importer) {
+  OpenSizes open;
+  const auto knows = [&](const std::string& name) { return importer.Knows(name); };
+  ForEachInput(model, options, knows, [&](const onnx::ValueInfoProto& input, Shape shape) {
+    if (LeavesSizesOpen(shape)) return open.Add(input, shape);
+    if (!shape.empty() && shape[0] < 0) shape[0] = 1;
+    importer.AddInput(input.name(), shape, InputType(input));
+  });
+  if (!open.empty()) throw Error(ErrorCode::kBadModel, fmt::format("{}: {}", model.source, open.Text()));
 }
 
 // The types of the outputs that are not what they are computed in.
@@ -297,6 +310,20 @@ Graph ImportContent(Content model, const ImportOptions& options) {
 }
 
 }  // namespace
+
+ModelEnds OnnxFile::Ends(const ImportOptions& options) const {
+  std::set<std::string> constants(content_->unknown.begin(), content_->unknown.end());
+  for (const Content::NamedTensor& constant : content_->constants) constants.insert(constant.name);
+  for (const auto& [name, value] : options.constants) constants.insert(name);
+  ModelEnds ends;
+  const auto knows = [&](const std::string& name) { return constants.contains(name); };
+  ForEachInput(*content_, options, knows, [&](const onnx::ValueInfoProto& input, Shape shape) {
+    ends.sizes_open = ends.sizes_open || LeavesSizesOpen(shape);
+    ends.inputs.push_back({input.name(), std::move(shape), InputType(input)});
+  });
+  ends.outputs = content_->outputs;
+  return ends;
+}
 
 Graph OnnxFile::Import(const ImportOptions& options) const& { return ImportContent(*content_, options); }
 

@@ -42,6 +42,17 @@ struct ImportOptions {
 // Error(kUsage) for a directory, Error(kBadModel) when it has 2 GiB or more.
 std::string ReadModelFile(const std::string& path);
 
+struct ModelEnds {
+  struct Input {
+    std::string name;
+    Shape shape;  // -1: neither the file nor the options say
+    DataType type;
+  };
+  std::vector<Input> inputs;
+  std::vector<std::string> outputs;
+  bool sizes_open = false;  // more than a batch
+};
+
 // A model as its file says it, read once and imported for any sizes of its inputs; no file is looked at
 // behind that. Immutable and thread-safe; copies share all of it.
 class OnnxFile {
@@ -54,11 +65,15 @@ class OnnxFile {
   static OnnxFile Parse(const ModelView& model, const std::string& source, const SizeLimits& limits = {});
 
   // Throws Error(kUsage) when an option names an input, a symbolic dimension or a constant the model does not
-  // have; Error(kBadModel) when a dimension is dynamic and no option gives it, and when tensors could not be
+  // have; Error(kBadModel) when sizes are open and no option gives them, naming usual ones, and when tensors could not be
   // read or nodes are unsupported: then the message has a line for every reason and `Op (node "name"):
   // reason` for every operator. Of what nobody shares, constants are given away.
   Graph Import(const ImportOptions& options = {}) const&;
   Graph Import(const ImportOptions& options = {}) &&;
+
+  // Without importing. Throws Error(kBadModel) for an input without a type of ours, or whose rank nobody
+  // gives.
+  ModelEnds Ends(const ImportOptions& options = {}) const;
 
   struct Content;
   explicit OnnxFile(std::shared_ptr<Content> content) : content_(std::move(content)) {}

@@ -1,11 +1,13 @@
 """The Python package, run by api_test.cc against an installed one."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import tempfile
 import threading
 import unittest
+import warnings
 
 import numpy as np
 import tilesmith
@@ -34,8 +36,8 @@ def field(number, value):
 
 
 def one_node(op_type, input_name, shape, element_type=1):
-    """An ONNX file of one node, by the field numbers of onnx.proto; y is its output."""
-    dims = b"".join(field(1, field(1, size)) for size in shape)
+    """An ONNX file of one node, by the field numbers of onnx.proto; y is its output. Sizes with names are open."""
+    dims = b"".join(field(1, field(1 if isinstance(size, int) else 2, size)) for size in shape)
     tensor_type = field(1, element_type) + field(2, dims)
     graph_input = field(1, input_name) + field(2, field(1, tensor_type))
     node = field(1, input_name) + field(2, b"y") + field(4, op_type)
@@ -106,6 +108,40 @@ class PackageTest(unittest.TestCase):
             )
             self.assertTrue(os.path.exists(plan))
 
+    def test_models_are_called_and_run_as_onnx_runtimes(self):
+        x, scores = image(), self.scores(image())
+        (name,) = self.model.run(x)
+        for called in self.model(x), self.model(input=x), self.model.session()(x):
+            np.testing.assert_array_equal(called, scores)
+        for wanted in None, [], [name], (name,), name:
+            for runs in self.model, self.model.session():
+                (array,) = runs.run(wanted, {"input": x})
+                np.testing.assert_array_equal(array, scores)
+        with self.assertRaisesRegex(ValueError, f"outputs are {name}; unknown: \\['data'\\]"):
+            self.model.run(["data"], {"input": x})
+        with self.assertRaisesRegex(ValueError, "missing: \\['input'\\]"):
+            self.model.run(None, {})
+
+    def test_first_run_says_sizes_that_are_open(self):
+        given = one_node(b"Relu", b"x", [b"N", 3, b"H", b"W"])
+        model = tilesmith.load(given, threads=1)
+        self.assertEqual(model.inputs[0].shape, [-1, 3, -1, -1])
+        self.assertEqual([info.name for info in model.outputs], ["y"])
+        with self.assertRaisesRegex(ValueError, r"has shape \(2, 4, 5, 6\), expected \(-1, 3, -1, -1\)"):
+            model(np.zeros((2, 4, 5, 6)))
+        x = np.random.default_rng(1).standard_normal((2, 3, 5, 6)).astype(np.float32)
+        self.assertTrue(model.profile(x))
+        for _ in range(2):
+            np.testing.assert_array_equal(model(x), np.maximum(x, 0))
+        self.assertEqual(model.inputs[0].shape, [2, 3, 5, 6])
+        with self.assertRaisesRegex(ValueError, r"expected \(2, 3, 5, 6\)"):
+            model(x[:1])
+        model = tilesmith.load(given, threads=1, sizes=2)
+        for array in x, x[:1], x[..., :4]:
+            np.testing.assert_array_equal(model(array), np.maximum(array, 0))
+        with self.assertRaisesRegex(RuntimeError, "give them, such as input_shapes x=1x3x224x224"):
+            tilesmith.graph_tune(given, "no.jsonl")
+
     def test_ends_with_channels_last(self):
         with tempfile.TemporaryDirectory() as folder:
             plan = os.path.join(folder, "last.plan.jsonl")
@@ -122,6 +158,113 @@ class PackageTest(unittest.TestCase):
             np.testing.assert_allclose(array, self.scores(x), atol=1e-3 * abs(self.scores(x)).max())
             with self.assertRaisesRegex(ValueError, "expected \\(1, 64, 64, 3\\)"):
                 model.run(x)
+
+    def test_open_sizes_with_channels_last(self):
+        given = one_node(b"Relu", b"x", [1, 3, b"H", b"W"])
+        with tempfile.TemporaryDirectory() as folder:
+            plan = tilesmith.graph_tune(
+                given, os.path.join(folder, "plan.jsonl"), seconds=1, rounds=0, threads=1,
+                input_shapes="x=1x3x5x6", input_layout="NHWC", output_layout="NHWC",
+            )
+            model = tilesmith.load(given, plan, threads=1)
+            self.assertEqual((model.inputs[0].shape, model.inputs[0].layout), ([1, 3, -1, -1], "NHWC"))
+            x = np.random.default_rng(1).standard_normal((1, 5, 6, 3)).astype(np.float32)
+            for _ in range(2):
+                np.testing.assert_array_equal(model(x), np.maximum(x, 0))
+
+    def test_plan_of_other_threads(self):
+        with tempfile.TemporaryDirectory() as folder:
+            plan = os.path.join(folder, "plan.jsonl")
+            wanted = dict(plan=plan, input_shapes=SHAPE)
+            tilesmith.graph_tune(NETWORK, plan, seconds=1, rounds=0, threads=1, input_shapes=SHAPE)
+            with open(plan) as file:
+                text = file.read()
+            with open(plan, "w") as file:
+                file.write(text.replace('"threads":1', '"threads":2', 1))
+            with self.assertWarnsRegex(RuntimeWarning, "plan.jsonl: made for 2 threads, and 1 runs it"):
+                model = tilesmith.load(NETWORK, threads=1, **wanted)
+            np.testing.assert_allclose(*self.model(image()), *model(image()), atol=1e-3 * abs(self.scores(image())).max())
+            with self.assertRaisesRegex(RuntimeError, "made for 2 threads, asked to run with 1"):
+                tilesmith.load(NETWORK, threads=1, strict=True, **wanted)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                self.assertEqual(tilesmith.load(NETWORK, threads=1, input_shapes=SHAPE).warnings, [])
+
+    def test_files_that_are_not_there(self):
+        for action in (
+            lambda: tilesmith.load("no.onnx"),
+            lambda: tilesmith.load("no/such"),
+            lambda: tilesmith.load(pathlib.Path("no")),
+            lambda: tilesmith.load(NETWORK, plan="no.jsonl"),
+            lambda: tilesmith.tune("no.onnx", "plan.jsonl"),
+            lambda: tilesmith.optimize(NETWORK, "plan.jsonl", precision="int8", calibrate="no.npz"),
+            lambda: tilesmith.graph_tune(NETWORK, "plan.jsonl", log="no.jsonl"),
+            lambda: tilesmith.quantize(NETWORK, "int8.onnx", ["no.npz"]),
+        ):
+            for kind in FileNotFoundError, RuntimeError, tilesmith.MissingFileError:
+                with self.assertRaises(kind) as raised:
+                    action()
+                self.assertTrue(raised.exception.filename.startswith("no"))
+        with self.assertRaisesRegex(RuntimeError, "resnet51 is neither"):
+            tilesmith.load("resnet51")
+
+    def test_arguments_of_other_types(self):
+        secret = b"\x00SECRET" * 100
+        for name, action in {
+            "plan": lambda: tilesmith.load(NETWORK, plan=secret),
+            "plan ": lambda: tilesmith.optimize(NETWORK, plan=secret),
+            "log": lambda: tilesmith.tune(NETWORK, "plan.jsonl", log=secret),
+            "output": lambda: tilesmith.quantize(secret, secret),
+            "calibrate": lambda: tilesmith.quantize(NETWORK, "int8.onnx", secret),
+            "program": lambda: tilesmith.optimize(secret, "plan.jsonl", program=secret),
+            "model": lambda: tilesmith.load(4711),
+            "threads": lambda: tilesmith.load(secret, threads="2"),
+            "batch": lambda: tilesmith.optimize(secret, "plan.jsonl", batch=secret),
+            "seconds": lambda: tilesmith.graph_tune(secret, "plan.jsonl", seconds=secret),
+            "forbid": lambda: tilesmith.tune(secret, "plan.jsonl", forbid=secret),
+            "target": lambda: tilesmith.load(NETWORK, target=secret),
+            "sizes": lambda: tilesmith.load(NETWORK, sizes="3"),
+        }.items():
+            with self.assertRaisesRegex(TypeError, f"^{name.strip()} must be ") as raised:
+                action()
+            self.assertNotIn("SECRET", str(raised.exception))
+
+    def test_shows_what_is_meant(self):
+        shown = [name for name in dir(tilesmith) if not name.startswith("_")]
+        self.assertEqual(shown, sorted(name for name in tilesmith.__all__ if not name.startswith("_")))
+        self.assertFalse({"os", "json", "shutil", "annotations", "Any"} & set(dir(tilesmith)))
+
+    def test_arrays_that_numpy_has_not(self):
+        class Tensor:
+            """As PyTorch's: what NumPy cannot have raises."""
+
+            def __init__(self, dtype, requires_grad=False):
+                self.dtype, self.requires_grad = dtype, requires_grad
+
+            def detach(self):
+                return self
+
+            def __array__(self, *arguments, **named):
+                raise TypeError("not here")
+
+        with self.assertRaisesRegex(ValueError, r'"input" .*needs a gradient: give it as x.detach\(\)'):
+            self.model(Tensor("torch.float32", True))
+        with self.assertRaisesRegex(ValueError, r"bfloat16, which NumPy has not: give it as x.float\(\)"):
+            self.model(Tensor("torch.bfloat16"))
+        with self.assertRaisesRegex(ValueError, r"give it as x.detach\(\).cpu\(\).numpy\(\)"):
+            self.model(Tensor("torch.float32"))
+        for array in image().astype(np.complex64), image().astype("datetime64[s]"), image().astype(str):
+            with self.assertRaisesRegex(ValueError, '"input" is an array of .*, expected float32 \\(f32\\)'):
+                self.model(array)
+        try:
+            import torch
+        except ImportError:
+            return
+        x = torch.from_numpy(image())
+        np.testing.assert_array_equal(self.model(x), self.scores(image()))
+        for tensor, said in (x.clone().requires_grad_(), "x.detach"), (x.to(torch.bfloat16), "x.float"):
+            with self.assertRaisesRegex(ValueError, said):
+                self.model(tensor)
 
     def test_what_does_not_fit_is_named(self):
         with self.assertRaisesRegex(ValueError, r"input \"input\" has shape \(3, 64, 64\), expected \(1, 3, 64, 64\)"):
@@ -238,6 +381,21 @@ class PackageTest(unittest.TestCase):
                 again,
             )
             self.assertTrue(os.path.exists(again))
+            samples = os.path.join(folder, "samples.npz")
+            np.savez(samples, input=np.concatenate([image(1), image(2)]))
+            settings = dict(
+                precision="mixed", calibrate=samples, max_output_error=0.5, max_error=1, forbid="strassen",
+                input_layout="NHWC", output_layout="NHWC", max_weights=1000, max_elements=10_000_000,
+                max_memory=4096, wait="yield", threads=1, batch=1, input_shapes=SHAPE, target="cpu",
+            )
+            mixed = os.path.join(folder, "mixed.jsonl")
+            tilesmith.optimize(NETWORK, mixed, seconds=2, database=False, **settings)
+            tilesmith.tune(NETWORK, mixed, seconds=1, graph_seconds=2, rounds=0, database=False, **settings)
+            tilesmith.graph_tune(NETWORK, mixed, seconds=2, rounds=0, **settings)
+            loaded = tilesmith.load(NETWORK, mixed, threads=1, input_shapes=SHAPE)
+            self.assertEqual(loaded.inputs[0].layout, "NHWC")
+            with self.assertRaisesRegex(RuntimeError, "max_output_error is for precision mixed, not f32"):
+                tilesmith.optimize(NETWORK, mixed, max_output_error=0.5, input_shapes=SHAPE)
             with self.assertRaisesRegex(RuntimeError, "resnet51"):
                 tilesmith.tune("resnet51", plan)
             with self.assertRaisesRegex(RuntimeError, "seconds must be a duration"):

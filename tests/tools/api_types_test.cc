@@ -62,7 +62,8 @@ TEST(CApiTest, SaysTypesAndBytes) {
                                           .sizes = 0,
                                           .wait = nullptr,
                                           .target = nullptr,
-                                          .precision = nullptr};
+                                          .precision = nullptr,
+                                          .strict = 0};
   tilesmith_model* model = nullptr;
   ASSERT_EQ(tilesmith_load(WriteTypedModel(directory).c_str(), &options, &model), 0)
       << tilesmith_last_error();

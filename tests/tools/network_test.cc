@@ -5,6 +5,7 @@
 #include "graph_tuner/check/compare.h"
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
+#include "layouts/base/thread_team.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
@@ -58,20 +59,58 @@ TEST(NetworkTest, TasksNameFusedAlternatives) {
   EXPECT_GE(fused, TestCpu().isa == Isa::kPortable ? 0 : 61);
 }
 
-TEST(NetworkTest, APlanOfOtherThreadsRunsOnThoseAskedForIfItIsForced) {
+TEST(NetworkTest, APlanOfOtherThreadsRunsOnThoseThereAreUnlessThatIsRefused) {
   const TemporaryDirectory directory;
   const std::string file = directory.File("plan.jsonl");
   const Graph graph = LoadModel({.model = "squeezenet1_1", .input_shapes = {"input=1x3x64x64"}});
   Plan plan = HeuristicPlan(graph, DetectCpu(), 2);
   for (NodePlan& node : plan.nodes) plan.predicted_seconds += node.predicted_seconds = 1e-6;
   WritePlan(file, plan);
-  std::vector<std::string> run = {"run", "squeezenet1_1", "--plan", file, "--threads", "1", "--runs", "1"};
-  ExpectRefusal(Small(run), 2, "made for 2 threads, asked to run with 1");
-  run.emplace_back("--force");
-  const ProgramResult forced = Tilesmith(Small(run));
-  ASSERT_EQ(forced.exit_code, 0) << forced.err;
-  EXPECT_EQ(Json::parse(forced.out)["threads"], 1);
-  EXPECT_TRUE(Json::parse(forced.out)["predicted_seconds"].is_null()) << "it is of two";
+  const std::vector<std::string> run = Small({"run", "squeezenet1_1", "--plan", file, "--runs", "1"});
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = run;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const std::string said = file + ": made for 2 threads, and 1 runs it";
+  ExpectRefusal(with({"--threads", "1", "--strict"}), 2, "made for 2 threads, asked to run with 1");
+  ExpectRefusal(with({"--force", "--strict"}), 2, "--force and --strict exclude each other");
+  for (const bool force : {false, true}) {
+    std::vector<std::string> arguments = with({"--threads", "1", "--check"});
+    if (force) arguments.emplace_back("--force");
+    const ProgramResult result = Tilesmith(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.err.find(said) == std::string::npos, force) << result.err;
+    EXPECT_EQ(result.err.find(said), result.err.rfind(said)) << "it is said once";
+    EXPECT_EQ(Json::parse(result.out)["threads"], 1);
+    EXPECT_TRUE(Json::parse(result.out)["predicted_seconds"].is_null()) << "it is of two";
+  }
+  const ProgramResult bench =
+      Tilesmith(Small({"bench", "squeezenet1_1", "--plan", file, "--threads", "1", "--time", "1ms",
+                       "--network-time", "1ms", "--onnxruntime", "none"}));
+  ASSERT_EQ(bench.exit_code, 0) << bench.err;
+  EXPECT_THAT(bench.err, testing::HasSubstr(said));
+  ExpectRefusal(Small({"bench", "squeezenet1_1", "--plan", file, "--threads", "1", "--strict"}), 2,
+                "made for 2 threads");
+}
+
+// As in a container with one: a server goes on.
+TEST(NetworkTest, APlanOfTwoThreadsRunsOnOneCore) {
+  const TemporaryDirectory directory;
+  const std::string file = directory.File("plan.jsonl"), core = std::to_string(ProcessCores().front());
+  WritePlan(file, HeuristicPlan(LoadModel({.model = "squeezenet1_1", .input_shapes = {"input=1x3x64x64"}}),
+                                DetectCpu(), 2));
+  std::vector<std::string> command = {"taskset", "-c", core, TILESMITH_BINARY};
+  for (const std::string& argument :
+       Small({"run", "squeezenet1_1", "--plan", file, "--runs", "1", "--check"}))
+    command.push_back(argument);
+  const ProgramResult result = RunProgram(command);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, testing::HasSubstr("made for 2 threads, and 1 runs it"));
+  command.insert(command.end(), {"--threads", "2"});
+  EXPECT_EQ(RunProgram(command).exit_code, 0) << "the plan's own, as whoever starts it says";
+  command.emplace_back("--strict");
+  EXPECT_EQ(RunProgram(command).exit_code, 2);
 }
 
 TEST(NetworkTest, InputsAndOutputsOfOtherTypes) {

@@ -94,10 +94,26 @@ tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
   options.max_elements = given->max_elements;
   options.max_memory = given->max_memory;
   options.sizes = given->sizes;
+  options.strict = given->strict != 0;
   if (given->wait != nullptr) options.wait = given->wait;
   TakeTarget(*given, options);
   options.input_shapes = TextsOf("input_shapes", given->input_shapes, given->input_shape_count);
   return options;
+}
+
+// What those of Tune, Optimize and GraphTune have in common.
+template <typename Settings>
+void TakeChoosing(const tilesmith_tune_settings& given, Settings& settings) {
+  TakeTarget(given, settings);
+  settings.max_output_error = given.max_output_error;
+  settings.max_error = given.max_error;
+  settings.forbid = TextsOf("forbid", given.forbid, given.forbid_count);
+  if (given.input_layout != nullptr) settings.input_layout = given.input_layout;
+  if (given.output_layout != nullptr) settings.output_layout = given.output_layout;
+  settings.max_weights = given.max_weights;
+  settings.max_elements = given.max_elements;
+  settings.max_memory = given.max_memory;
+  if (given.wait != nullptr) settings.wait = given.wait;
 }
 
 // What all settings have in common.
@@ -116,7 +132,7 @@ Settings SettingsOf(const Given& given) {
   }
   if (given.stop != nullptr) settings.stop = &given.stop->flag;
   settings.calibrate = TextsOf("calibrate", given.calibrate, given.calibrate_count);
-  if constexpr (requires { given.target, settings.target; }) TakeTarget(given, settings);
+  if constexpr (requires { given.target; }) TakeChoosing(given, settings);
   return settings;
 }
 
@@ -237,6 +253,10 @@ int tilesmith_load_memory(const tilesmith_memory* memory, const tilesmith_load_o
 void tilesmith_free_model(tilesmith_model* model) { delete model; }
 
 int tilesmith_threads(const tilesmith_model* model) { return model == nullptr ? 0 : model->model.threads(); }
+const char* tilesmith_warning(const tilesmith_model* model, size_t index) {
+  return model == nullptr || index >= model->model.warnings().size() ? nullptr
+                                                                     : model->model.warnings()[index].c_str();
+}
 size_t tilesmith_input_count(const tilesmith_model* model) {
   return CountOf(model, &tilesmith::Model::inputs);
 }

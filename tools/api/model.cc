@@ -1,5 +1,3 @@
-#include "tools/cli/model.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,35 +13,12 @@
 #include "layouts/base/error.h"
 #include "layouts/base/fork_gate.h"
 #include "layouts/base/thread_team.h"
-#include "tools/api/model_from_graph.h"
+#include "tools/api/model_impl.h"
 #include "tools/api/prepared_sizes.h"
-#include "tools/api/setting_names.h"
 #include "tools/api/tilesmith.h"
-#include "tools/cli/machine.h"
-#include "tools/network/network_run.h"
 
 namespace tilesmith {
 namespace {
-
-InputShapes ShapesOf(const std::vector<UserTensor>& tensors) {
-  InputShapes shapes;
-  for (const UserTensor& tensor : tensors) shapes.push_back(tensor.shape);
-  return shapes;
-}
-
-std::vector<TensorInfo> Describe(const std::vector<UserTensor>& tensors) {
-  std::vector<TensorInfo> infos;
-  infos.reserve(tensors.size());
-  for (const UserTensor& tensor : tensors) {
-    infos.push_back({tensor.name,
-                     {tensor.shape.begin(), tensor.shape.end()},
-                     tensor.layout.WithType(DataType::kF32).ToString(),
-                     std::string(DataTypeName(tensor.layout.type())),
-                     static_cast<size_t>(PaddedElementCount(tensor.shape, tensor.layout)),
-                     static_cast<size_t>(PaddedBytes(tensor.shape, tensor.layout))});
-  }
-  return infos;
-}
 
 // That threads of a session spin for the next run: others in the process may have use for their cores.
 constexpr double kAwakeSeconds = 1e-4;
@@ -135,19 +110,35 @@ Executor MakeExecutor(const std::shared_ptr<const CompiledNetwork>& network, Thr
 
 }  // namespace
 
-struct Model::Impl {
-  // A GPU's memory and code are not there behind a fork.
-  void RequireSameProcess() const {
-    if (forks == ForkCount() || device->target().device == kCpuDevice) return;
-    throw Error(ErrorCode::kUsage,
-                fmt::format("a model on {} cannot be used behind a fork: load it in the child",
-                            device->target().device));
-  }
+namespace {
 
-  DevicePtr device;
-  std::unique_ptr<PreparedSizes> sizes;
-  const unsigned forks = ForkCount();  // when it was loaded
-};
+// "x is 1x3x-1x-1"
+std::string OpenSizesText(const std::vector<TensorInfo>& inputs) {
+  std::vector<std::string> open;
+  for (const TensorInfo& input : inputs) {
+    if (std::ranges::find(input.shape, -1) == input.shape.end()) continue;
+    open.push_back(fmt::format("\"{}\" is {}", input.name, fmt::join(input.shape, "x")));
+  }
+  return fmt::format("{}", fmt::join(open, ", "));
+}
+
+// What is declared, with what is given in it. Throws Error(kUsage).
+Shape GivenShape(const TensorInfo& declared, std::span<const int64_t> given) {
+  Shape shape(declared.shape.begin(), declared.shape.end());
+  if (!given.empty()) shape.assign(given.begin(), given.end());
+  bool fits = shape.size() == declared.shape.size();
+  for (size_t i = 0; fits && i < shape.size(); ++i)
+    fits = shape[i] >= 0 && (declared.shape[i] < 0 || shape[i] == declared.shape[i]);
+  if (fits) return shape;
+  throw Error(ErrorCode::kUsage,
+              given.empty()
+                  ? fmt::format("sizes of input \"{}\" are open, {}: give its shape, or input_shapes to load",
+                                declared.name, fmt::join(declared.shape, "x"))
+                  : fmt::format("input \"{}\" has shape {}, expected {}", declared.name,
+                                fmt::join(given, "x"), fmt::join(declared.shape, "x")));
+}
+
+}  // namespace
 
 // What a session holds for one size of the inputs.
 class SizedRun {
@@ -225,16 +216,18 @@ class SizedRun {
 };
 
 struct Session::Impl {
-  Impl(std::shared_ptr<const Model::Impl> of, const SessionOptions& options)
-      : model(std::move(of)), team(Pinned(options.cores)), first(model->sizes->first(), *team) {}
+  Impl(std::shared_ptr<const Model::Impl> of, const SessionOptions& options) : model(std::move(of)) {
+    team.PinTo(options.cores);
+    if (model->sizes->first()) first.emplace(model->sizes->first(), team);
+  }
 
   // The calling thread works for a session: with its team, on its core, and no fork meanwhile, since a child
   // shall find the session as it is between two runs.
   class AtWork {
    public:
-    explicit AtWork(const Impl& session) : scope_(*session.team) {
+    explicit AtWork(Impl& session) : scope_(session.team) {
       session.model->RequireSameProcess();
-      if (const std::span<const int> cores = session.team->cores(); !cores.empty()) KeepOn(cores.front());
+      if (const std::span<const int> cores = session.team.cores(); !cores.empty()) KeepOn(cores.front());
     }
 
    private:
@@ -242,43 +235,54 @@ struct Session::Impl {
     const TeamScope scope_;
   };
 
-  static std::unique_ptr<ThreadTeam> Pinned(const std::vector<int>& cores) {
-    auto team = std::make_unique<ThreadTeam>(kAwakeSeconds);
-    team->PinTo(cores);
-    return team;
-  }
-
   // Calls body with what the session holds for the size of these inputs, and their memory.
   template <typename Body>
   void With(std::span<const InputTensor> given, const Body& body) {
-    const InputShapes& own = first.size().shapes;
+    const std::vector<TensorInfo>& own = model->inputs();
     if (given.size() != own.size()) {
       throw Error(ErrorCode::kUsage, fmt::format("{} inputs given, expected {}", given.size(), own.size()));
     }
-    InputShapes shapes = own;
+    const bool declared = &own == &model->declared_inputs;
+    InputShapes shapes;
     std::vector<const void*> memory;
     for (size_t i = 0; i < given.size(); ++i) {
-      if (!given[i].shape.empty()) shapes[i].assign(given[i].shape.begin(), given[i].shape.end());
+      const std::span<const int64_t> shape =
+          given[i].shape.empty() && !declared ? own[i].shape : given[i].shape;
+      shapes.push_back(declared ? GivenShape(own[i], shape) : Shape(shape.begin(), shape.end()));
       memory.push_back(given[i].data);
     }
     SizedRun& sized = Of(shapes);
     body(sized, std::span<const void* const>(memory));
   }
 
+  // Of the model's first size. Throws Error(kUsage) where there is none yet.
+  SizedRun& First() {
+    if (!first && !model->sizes->first()) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("sizes of inputs are left open until a run is given their shapes, or "
+                              "input_shapes when the model is loaded: {}",
+                              OpenSizesText(model->declared_inputs)));
+    }
+    if (!first) first.emplace(model->sizes->first(), team);
+    return *first;
+  }
+
   SizedRun& Of(const InputShapes& shapes) {
-    if (shapes == first.size().shapes) return first;
+    if (first && shapes == first->size().shapes) return *first;
     if (const auto* known = others.Find(shapes)) return **known;
     const PreparedSizePtr size = model->sizes->For(shapes);
-    auto sized = std::make_unique<SizedRun>(size, *team);
+    SizedRun& of_first = First();
+    if (size == model->sizes->first()) return of_first;
+    auto sized = std::make_unique<SizedRun>(size, team);
     others.MakeRoom(
-        model->sizes->limit(), MemoryOf(first.size()) + MemoryBeside(first.size(), *size),
-        [&](const std::unique_ptr<SizedRun>& kept) { return MemoryBeside(first.size(), kept->size()); });
+        model->sizes->limit(), MemoryOf(of_first.size()) + MemoryBeside(of_first.size(), *size),
+        [&](const std::unique_ptr<SizedRun>& kept) { return MemoryBeside(of_first.size(), kept->size()); });
     return *others.Add(shapes, std::move(sized));
   }
 
   const std::shared_ptr<const Model::Impl> model;
-  const std::unique_ptr<ThreadTeam> team;
-  SizedRun first;
+  ThreadTeam team{kAwakeSeconds};
+  std::optional<SizedRun> first;
   RecentlyUsed<std::unique_ptr<SizedRun>> others;
 };
 
@@ -305,7 +309,8 @@ void CheckRuns(int runs) {
 
 void Session::Run(std::span<const void* const> inputs, std::span<void* const> outputs) {
   const Impl::AtWork at_work(*impl_);
-  impl_->first.With(inputs, outputs, [](Executor& executor, auto from, auto to) { executor.Run(from, to); });
+  impl_->First().With(inputs, outputs,
+                      [](Executor& executor, auto from, auto to) { executor.Run(from, to); });
 }
 
 const std::vector<OutputTensor>& Session::Run(std::span<const InputTensor> inputs) {
@@ -323,7 +328,7 @@ std::vector<StepTime> Session::Profile(std::span<const void* const> inputs, std:
   CheckRuns(runs);
   const Impl::AtWork at_work(*impl_);
   std::vector<StepTime> steps;
-  impl_->first.With(inputs, outputs, [&](Executor& executor, auto from, auto to) {
+  impl_->First().With(inputs, outputs, [&](Executor& executor, auto from, auto to) {
     steps = ProfileSteps(executor, from, to, runs);
   });
   return steps;
@@ -342,123 +347,32 @@ std::vector<StepTime> Session::Profile(std::span<const InputTensor> inputs, int 
 }
 
 size_t Session::activation_bytes() const {
-  size_t bytes = impl_->first.executor().ArenaBytes();
+  size_t bytes = impl_->first ? impl_->first->executor().ArenaBytes() : 0;
   impl_->others.ForEach([&](const auto& other) { bytes += other->executor().ArenaBytes(); });
   return bytes;
 }
 
+void Model::Impl::RequireSameProcess() const {
+  if (forks == ForkCount() || device->target().device == kCpuDevice) return;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("a model on {} cannot be used behind a fork: load it in the child",
+                          device->target().device));
+}
+
 Model::Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
-namespace {
-
-PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, BufferPool* pool) {
-  PreparedSize size;
-  size.tail = graph.tail();
-  size.network = CompileNetwork(std::move(graph), plan, machine, nullptr, pool);
-  size.shapes = ShapesOf(size.network->inputs);
-  size.inputs = Describe(size.network->inputs);
-  if (size.tail) {
-    for (const std::string& name : size.tail->outputs()) size.outputs.emplace_back().name = name;
-  } else {
-    size.outputs = Describe(size.network->outputs);
-  }
-  size.predicted_seconds = KnownPrediction(plan);
-  return size;
-}
-
-}  // namespace
-
-struct Model::Loader {
-  static Model Load(ModelOptions asked, const LoadOptions& options);
-};
-
-Model Model::Load(const std::string& model, const LoadOptions& options) {
-  return Loader::Load(OptionsOf(model), options);
-}
-Model Model::Load(const ModelMemory& model, const LoadOptions& options) {
-  return Loader::Load(OptionsOf(model), options);
-}
-
-Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) try {
-  const AwayFromForks away;
-  // A negative one, and not the default that 0 asks for.
-  for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("threads", options.threads),
-                                    {"batch", options.batch},
-                                    {"sizes", options.sizes},
-                                    {"max_elements", options.max_elements},
-                                    {"max_memory", options.max_memory}}) {
-    if (value < 0) throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
-  }
-  if (options.precision != "f32" && options.precision != "tf32") {
-    throw Error(
-        ErrorCode::kUsage,
-        fmt::format("precision is \"{}\" (known: f32, tf32; a plan says its own types)", options.precision));
-  }
-  const DevicePtr machine = OpenMachine({.threads = options.threads,
-                                         .wait = options.wait,
-                                         .max_isa = "",
-                                         .target = options.target,
-                                         .precision = options.precision});
-  asked.batch = options.batch;
-  asked.input_shapes = options.input_shapes;
-  asked.max_elements = options.max_elements;
-  asked.max_memory = options.max_memory;
-  TakeQuantization(options.plan, &asked);
-  const size_t count = std::max(static_cast<size_t>(options.sizes), SizesOf(asked).size());
-  if (count > 1) asked.file = ReadForSizes(asked);
-  if (asked.file) asked.memory.reset();  // the caller's, which may be gone when another size comes
-  const std::vector<ModelOptions> listed = SizesOf(asked);
-  Graph graph = LoadModel(listed[0]);
-  const int64_t bytes = graph.limits().network_bytes;
-  const Plan plan = LoadPlan(options.plan, graph, machine);
-  std::vector<std::string> names;
-  for (const Graph::NodeId id : graph.GraphInputs()) names.push_back(graph.node(id).name);
-
-  auto impl = std::make_shared<Impl>();
-  impl->device = machine;
-  const auto pool = std::make_shared<BufferPool>();
-  const auto prepare_graph = [machine, pool, path = options.plan](Graph of_size) {
-    const Plan its_plan = LoadPlan(path, of_size, machine, {.other_sizes = true});
-    return Prepare(std::move(of_size), its_plan, machine, pool.get());
-  };
-  const auto prepare = [=, base = listed[0]](const InputShapes& shapes) {
-    ModelOptions sized = base;
-    sized.batch = 0;
-    sized.input_shapes.clear();
-    for (size_t i = 0; i < names.size(); ++i) sized.shapes[names[i]] = shapes[i];
-    return prepare_graph(LoadModel(sized));
-  };
-  impl->sizes = std::make_unique<PreparedSizes>(
-      std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine, pool.get())),
-      SizesLimit{count > 0 ? count - 1 : 0, static_cast<size_t>(bytes)}, prepare);
-  for (size_t i = 1; i < listed.size(); ++i) {
-    Graph other = LoadModel(listed[i]);
-    InputShapes shapes;
-    for (const Graph::NodeId id : other.GraphInputs()) shapes.push_back(other.node(id).shape);
-    impl->sizes->For(shapes, [&] { return prepare_graph(std::move(other)); });
-  }
-  return Model(std::move(impl));
-} catch (const Error& error) {
-  ThrowWithSettingNames(error);
-}
-
-Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const DevicePtr& machine) {
-  auto impl = std::make_shared<Model::Impl>();
-  impl->device = machine;
-  impl->sizes = std::make_unique<PreparedSizes>(
-      std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine, nullptr)), SizesLimit(),
-      nullptr);
-  return Model(std::move(impl));
-}
-
-const std::vector<TensorInfo>& Model::inputs() const { return impl_->sizes->first()->inputs; }
-const std::vector<TensorInfo>& Model::outputs() const { return impl_->sizes->first()->outputs; }
+const std::vector<TensorInfo>& Model::inputs() const { return impl_->inputs(); }
+const std::vector<TensorInfo>& Model::outputs() const { return impl_->outputs(); }
+const std::vector<std::string>& Model::warnings() const { return impl_->warnings; }
 int Model::threads() const { return impl_->device->threads(); }
 size_t Model::packed_weight_bytes() const {
   const AwayFromForks away;
   return impl_->sizes->PackedWeightBytes();
 }
-double Model::predicted_seconds() const { return impl_->sizes->first()->predicted_seconds; }
+double Model::predicted_seconds() const {
+  const PreparedSizePtr& first = impl_->sizes->first();
+  return first ? first->predicted_seconds : 0;
+}
 
 Session Model::NewSession(const SessionOptions& options) const {
   CheckCores(options.cores, threads());

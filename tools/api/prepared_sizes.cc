@@ -39,21 +39,15 @@ size_t MemoryBeside(const PreparedSize& first, const PreparedSize& size) {
          tilesmith::PackedWeightBytes(*first.network) + TensorBytes(size);
 }
 
-PreparedSizes::PreparedSizes(PreparedSizePtr first, SizesLimit limit,
-                             std::function<PreparedSize(const InputShapes&)> prepare)
-    : first_(std::move(first)), limit_(limit), prepare_(std::move(prepare)) {}
+PreparedSizes::PreparedSizes(PreparedSizePtr first, SizesLimit limit, PrepareSize prepare)
+    : first_(std::move(first)), has_first_(first_ != nullptr), limit_(limit), prepare_(std::move(prepare)) {}
 
 PreparedSizePtr PreparedSizes::For(const InputShapes& shapes) {
-  return For(shapes, [&] { return prepare_(shapes); });
+  return For(shapes, [&] { return prepare_(shapes, first_ == nullptr); });
 }
 
 PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::function<PreparedSize()>& make) {
-  if (shapes == first_->shapes) return first_;
-  if (limit_.count == 0 || !prepare_) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("inputs of {}, where the model is loaded for {} only (LoadOptions::sizes)",
-                            TextOf(shapes), TextOf(first_->shapes)));
-  }
+  if (const PreparedSizePtr& known = first(); known && shapes == known->shapes) return known;
   for (const Shape& shape : shapes) {
     for (const int64_t size : shape) {
       if (size < 0) {
@@ -63,6 +57,17 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::functio
     }
   }
   const std::lock_guard lock(mutex_);
+  if (!first_) {
+    first_ = std::make_shared<const PreparedSize>(make());
+    has_first_.store(true, std::memory_order_release);
+    if (limit_.count == 0) prepare_ = nullptr;  // and the model's file with it
+  }
+  if (shapes == first_->shapes) return first_;
+  if (limit_.count == 0 || !prepare_) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("inputs of {}, where the model is loaded for {} only (LoadOptions::sizes)",
+                            TextOf(shapes), TextOf(first_->shapes)));
+  }
   if (const PreparedSizePtr* known = others_.Find(shapes)) return *known;
   const auto prepared = std::make_shared<const PreparedSize>(make());
   const size_t needed = MemoryOf(*first_) + MemoryBeside(*first_, *prepared);
@@ -78,8 +83,9 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::functio
 }
 
 size_t PreparedSizes::PackedWeightBytes() const {
-  std::vector<const CompiledNetwork*> networks = {first_->network.get()};
   const std::lock_guard lock(mutex_);
+  if (!first_) return 0;
+  std::vector<const CompiledNetwork*> networks = {first_->network.get()};
   others_.ForEach([&](const PreparedSizePtr& kept) { networks.push_back(kept->network.get()); });
   return tilesmith::PackedWeightBytes(networks);
 }

@@ -2,6 +2,7 @@
 // its sessions.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -75,27 +76,36 @@ class RecentlyUsed {
   std::list<std::pair<InputShapes, Value>> values_;
 };
 
+// Makes a size that is not there; `first`: there is none at all.
+using PrepareSize = std::function<PreparedSize(const InputShapes&, bool first)>;
+
 // Thread-safe. Compiling a size holds others up that want one that is not known to them yet.
 class PreparedSizes {
  public:
-  // `prepare` makes what is not there; null where the model takes inputs of one size only.
-  PreparedSizes(PreparedSizePtr first, SizesLimit limit,
-                std::function<PreparedSize(const InputShapes&)> prepare);
+  // `first` is null where that is the size of the first inputs that come; `prepare` is null where the model
+  // takes inputs of one size only.
+  PreparedSizes(PreparedSizePtr first, SizesLimit limit, PrepareSize prepare);
 
-  const PreparedSizePtr& first() const { return first_; }
+  // Null until there is one; the same from then on.
+  const PreparedSizePtr& first() const {
+    static const PreparedSizePtr kNone;
+    return has_first_.load(std::memory_order_acquire) ? first_ : kNone;
+  }
   const SizesLimit& limit() const { return limit_; }
   // Of the sizes that are prepared now; what they share counts once.
   size_t PackedWeightBytes() const;
-  // Throws Error(kUsage) where other sizes than the first are not taken, LimitError where it needs
-  // more memory than the limit leaves beside the first, and what preparing throws.
+  // Where there is no first size yet, this becomes it. Throws Error(kUsage) where other sizes than the first
+  // are not taken, LimitError where it needs more memory than the limit leaves beside the first, and what
+  // preparing throws.
   PreparedSizePtr For(const InputShapes& shapes);
   // The same, prepared by `make` where it is not there.
   PreparedSizePtr For(const InputShapes& shapes, const std::function<PreparedSize()>& make);
 
  private:
-  const PreparedSizePtr first_;
+  PreparedSizePtr first_;  // is written before has_first_ and not behind that
+  std::atomic<bool> has_first_;
   const SizesLimit limit_;
-  const std::function<PreparedSize(const InputShapes&)> prepare_;
+  PrepareSize prepare_;
   mutable std::mutex mutex_;
   RecentlyUsed<PreparedSizePtr> others_;
 };

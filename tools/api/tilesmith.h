@@ -31,7 +31,8 @@ struct LoadOptions {
   int threads = 0;    // of each session; 0: one for each core of the calling thread
   int64_t batch = 0;  // 0: the model's own, or 1 where it leaves it open
   // "x=1x3x640x640", or "height=640" for a named open size. Several for one name are as many sizes, all
-  // prepared; the first is what Model::inputs says.
+  // prepared; the first is what Model::inputs says. Sizes other than the batch that are left open are those
+  // of the first run, which compiles the model (Session::Run with shapes).
   std::vector<std::string> input_shapes = {};
   // How many sizes of its inputs a model, and each session, keeps prepared: the first, and those that were
   // used last. Up to 1, and where input_shapes has no more, other sizes than the first are refused.
@@ -45,6 +46,9 @@ struct LoadOptions {
   // "cpu", or a GPU, "cuda" or of several "cuda:N": the process uses the first that it asks for.
   std::string target = "cpu";
   std::string precision = "f32";  // "tf32": a GPU may round what it multiplies
+  // A plan that was made for another number of threads is an error. Else its schedules run on the threads
+  // there are, fewer than `threads` where there are fewer cores, and Model::warnings says so.
+  bool strict = false;
 };
 
 struct SessionOptions {
@@ -72,7 +76,8 @@ struct ModelMemory {
 
 // An input or output. Images lie in memory as `layout` says ("NCHW", "NHWC", "NCHW16c"), NCHW unless the plan
 // was made for other ends; all else is row-major. An output whose size depends on values has only its name
-// here: shape, type and size are those of each run (OutputTensor).
+// here: shape, type and size are those of each run (OutputTensor). Where a model leaves sizes of its inputs
+// open, until its first run, these are -1, `elements` and `bytes` 0, and outputs have only their names.
 struct TensorInfo {
   std::string name;
   std::vector<int64_t> shape;
@@ -127,7 +132,8 @@ class TILESMITH_API Session {
   // whose outputs have sizes that depend on values, and inputs of other sizes (LoadOptions::sizes). A size
   // that is not prepared is compiled first, with its plan of LoadOptions::plan or, where there is none,
   // default schedules; the model's file is not read again. Throws where it does not fit the model or its
-  // limits; the session is as it was then.
+  // limits; the session is as it was then. The first run of a model that leaves sizes of its inputs open
+  // must be one of these, unless another session's was: its sizes are the model's from then on.
   const std::vector<OutputTensor>& Run(std::span<const InputTensor> inputs);
   const std::vector<OutputTensor>& Run(std::initializer_list<InputTensor> inputs) {
     return Run(std::span(inputs.begin(), inputs.size()));
@@ -160,6 +166,8 @@ class TILESMITH_API Model {
 
   const std::vector<TensorInfo>& inputs() const;  // of the first size, as all that follows
   const std::vector<TensorInfo>& outputs() const;
+  // What whoever loaded it should know, a line each: that the plan was made for other threads, say.
+  const std::vector<std::string>& warnings() const;
   int threads() const;
   size_t packed_weight_bytes() const;  // of all sizes that are prepared now; what they share counts once
   // Of a run, by the plan; 0 without one, or where nobody has measured one of its convolutions.
@@ -191,7 +199,17 @@ struct TuneSettings {
   // "f32"; "int8": the model is quantised as Quantize would, and the plan says how, so that Model::Load takes
   // the same model with it; "bf16"; "mixed": layer by layer; "tf32": a GPU may round what it multiplies.
   std::string precision = "f32";
-  std::vector<std::string> calibrate = {};  // for int8, as QuantizeSettings'
+  std::vector<std::string> calibrate = {};  // for int8 and mixed, as QuantizeSettings'
+  // With mixed and, of Tune and GraphTune, bf16: how far outputs may be off, relative to f32's; 0: as far as
+  // it goes.
+  double max_output_error = 0;
+  // Only schedules whose error, relative to the outputs' root mean square, was at most this; 0: any.
+  double max_error = 0;
+  std::vector<std::string> forbid = {};                       // templates not to use, such as "winograd"
+  std::string input_layout = "NCHW", output_layout = "NCHW";  // of the plan's ends; "NHWC"
+  int64_t max_weights = 0;  // MiB of the packed weights of all convolutions, at most; 0: no limit
+  int64_t max_elements = 0, max_memory = 0;  // as in LoadOptions, the next likewise
+  std::string wait = "sleep";
   // The program tilesmith, in whose process configs are tried: one that crashes costs one trial. A path, or a
   // name that is looked for on the PATH.
   std::string program = "tilesmith";
@@ -210,6 +228,11 @@ struct OptimizeSettings {
   std::vector<std::string> input_shapes = {};
   std::string target = "cpu", precision = "f32";
   std::vector<std::string> calibrate = {};
+  double max_output_error = 0, max_error = 0;
+  std::vector<std::string> forbid = {};
+  std::string input_layout = "NCHW", output_layout = "NCHW";
+  int64_t max_weights = 0, max_elements = 0, max_memory = 0;
+  std::string wait = "sleep";
   std::string program = "tilesmith";
   std::function<void(const std::string&)> on_progress = {};
   const std::atomic<bool>* stop = nullptr;
@@ -224,6 +247,11 @@ struct GraphTuneSettings {
   std::vector<std::string> input_shapes = {};
   std::string target = "cpu", precision = "f32";
   std::vector<std::string> calibrate = {};
+  double max_output_error = 0, max_error = 0;
+  std::vector<std::string> forbid = {};
+  std::string input_layout = "NCHW", output_layout = "NCHW";
+  int64_t max_weights = 0, max_elements = 0, max_memory = 0;
+  std::string wait = "sleep";
   std::function<void(const std::string&)> on_progress = {};
   const std::atomic<bool>* stop = nullptr;
 };

@@ -30,6 +30,7 @@ typedef struct {
   const char* wait;      /* "spin", "yield" or "sleep"; NULL is "sleep" */
   const char* target;    /* "cpu", "cuda" or "cuda:N"; NULL is "cpu" */
   const char* precision; /* "f32", or of a GPU "tf32"; NULL is "f32" */
+  int strict;            /* a plan for another number of threads is an error */
 } tilesmith_load_options;
 
 typedef struct {
@@ -72,7 +73,11 @@ TILESMITH_C_API void tilesmith_free_model(tilesmith_model* model);
 TILESMITH_C_API int tilesmith_threads(const tilesmith_model* model);
 TILESMITH_C_API size_t tilesmith_input_count(const tilesmith_model* model);
 TILESMITH_C_API size_t tilesmith_output_count(const tilesmith_model* model);
-/* All zero, the name NULL, where the index is not less than the count. */
+/* As in tilesmith::Model::warnings; NULL where the index is not less than their number. Lives as long as the
+ * model. */
+TILESMITH_C_API const char* tilesmith_warning(const tilesmith_model* model, size_t index);
+/* All zero, the name NULL, where the index is not less than the count. Sizes that the model leaves open are
+ * -1 until the first tilesmith_run_inputs. */
 TILESMITH_C_API tilesmith_tensor_info tilesmith_input(const tilesmith_model* model, size_t index);
 TILESMITH_C_API tilesmith_tensor_info tilesmith_output(const tilesmith_model* model, size_t index);
 
@@ -134,6 +139,16 @@ typedef struct {
   const char* precision; /* as in TuneSettings, the next likewise */
   const char* const* calibrate;
   size_t calibrate_count;
+  double max_output_error;
+  double max_error;
+  const char* const* forbid;
+  size_t forbid_count;
+  const char* input_layout; /* NULL is "NCHW", for the next as well */
+  const char* output_layout;
+  int64_t max_weights;
+  int64_t max_elements; /* as in tilesmith_load_options, the next likewise */
+  int64_t max_memory;
+  const char* wait;
 } tilesmith_tune_settings;
 
 /* tilesmith::Tune: writes `plan`. 130: it was cancelled; what was measured is in the log. */

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <limits>
 #include <optional>
 
 #include "layouts/base/error.h"
+#include "layouts/base/sizes.h"
 #include "layouts/base/text_file.h"
 #include "tools/api/setting_names.h"
 #include "tools/api/tilesmith.h"
@@ -11,6 +13,7 @@
 #include "tools/cli/system_files.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/graph_tune_model.h"
+#include "tools/tune/network_types.h"
 #include "tools/tune/optimize_model.h"
 #include "tools/tune/tune_model.h"
 
@@ -37,13 +40,41 @@ ModelOptions WithSettings(ModelOptions options, const Settings& settings) {
   options.batch = settings.batch;
   options.input_shapes = settings.input_shapes;
   options.calibration.paths = settings.calibrate;
+  options.max_elements = settings.max_elements;
+  options.max_memory = settings.max_memory;
   return options;
 }
 
 template <typename Settings>
 MachineOptions MachineOf(const Settings& settings) {
-  return {
-      .threads = settings.threads, .max_isa = "", .target = settings.target, .precision = settings.precision};
+  return {.threads = settings.threads,
+          .wait = settings.wait,
+          .max_isa = "",
+          .target = settings.target,
+          .precision = settings.precision};
+}
+
+// 0 is no limit in settings.
+double LimitOf(double given) { return given > 0 ? given : std::numeric_limits<double>::infinity(); }
+
+template <typename Settings>
+AccuracyLimits AccuracyOf(const Settings& settings) {
+  return {.max_error = LimitOf(settings.max_error), .forbidden_templates = settings.forbid};
+}
+
+// To a request of GraphTuneModel or OptimizeModel.
+template <typename Request, typename Settings>
+void TakeChoosing(const ModelOptions& model, const Settings& settings, Request& request) {
+  GraphTuningArguments& arguments = request.arguments;
+  arguments.model = WithSettings(model, settings);
+  arguments.machine = MachineOf(settings);
+  arguments.tuning.accuracy = AccuracyOf(settings);
+  CheckAccuracyLimits(arguments.tuning.accuracy);
+  arguments.input_layout = settings.input_layout;
+  arguments.output_layout = settings.output_layout;
+  request.max_output_error = OutputErrorLimit(LimitOf(settings.max_output_error));
+  if (settings.max_weights > 0)
+    request.max_weight_bytes = (Checked(settings.max_weights) * (1 << 20)).value();
 }
 
 // What all kinds of settings have.
@@ -52,8 +83,18 @@ void CheckSettings(const Settings& settings) {
   if constexpr (requires { settings.rounds; }) RequireNotNegative("rounds", settings.rounds);
   for (const auto& [name, value] : {std::pair<std::string_view, double>("seconds", settings.seconds),
                                     {"threads", settings.threads},
-                                    {"batch", static_cast<double>(settings.batch)}}) {
+                                    {"batch", static_cast<double>(settings.batch)},
+                                    {"max_output_error", settings.max_output_error},
+                                    {"max_error", settings.max_error},
+                                    {"max_weights", static_cast<double>(settings.max_weights)},
+                                    {"max_elements", static_cast<double>(settings.max_elements)},
+                                    {"max_memory", static_cast<double>(settings.max_memory)}}) {
     RequireNotNegative(name, value);
+  }
+  for (const auto& [name, layout] :
+       {std::pair("input_layout", settings.input_layout), {"output_layout", settings.output_layout}}) {
+    if (layout != "NCHW" && layout != "NHWC")
+      throw Error(ErrorCode::kUsage, fmt::format("{} is \"{}\" (known: NCHW, NHWC)", name, layout));
   }
 }
 
@@ -61,8 +102,7 @@ void GraphTuneModel(const ModelOptions& model, const std::string& log, const std
                     const GraphTuneSettings& settings) try {
   GraphTuneModelRequest request;
   CheckSettings(settings);
-  request.arguments.model = WithSettings(model, settings);
-  request.arguments.machine = MachineOf(settings);
+  TakeChoosing(model, settings, request);
   request.arguments.log_path = log;
   request.arguments.tuning.allow_defaults = log.empty();
   request.plan_path = plan;
@@ -85,10 +125,13 @@ void TuneBoth(const ModelOptions& model, const std::string& plan, const TuneSett
 
   request.machine = OpenMachine(MachineOf(settings));
   request.precision = ParsePrecision(settings.precision);
+  CheckOutputErrorLimit(OutputErrorLimit(LimitOf(settings.max_output_error)), request.precision);
   QuantizeInPlace(request.precision, request.machine, sinks, &options);
   request.targets = LoadTargetsToTune({.model = options, .suite = ""});
   if (request.precision == Precision::kMixed && settings.target == kCpuDevice)
     request.quantized = QuantizedTasks(options, request.machine, sinks);
+  request.accuracy = AccuracyOf(settings);
+  CheckAccuracyLimits(request.accuracy);
   request.log_path = log;
   request.existing_log = ExistingLog::kResume;
   request.time_budget = settings.seconds;
@@ -112,6 +155,15 @@ void TuneBoth(const ModelOptions& model, const std::string& plan, const TuneSett
                   .target = settings.target,
                   .precision = settings.precision,
                   .calibrate = settings.calibrate,
+                  .max_output_error = settings.max_output_error,
+                  .max_error = settings.max_error,
+                  .forbid = settings.forbid,
+                  .input_layout = settings.input_layout,
+                  .output_layout = settings.output_layout,
+                  .max_weights = settings.max_weights,
+                  .max_elements = settings.max_elements,
+                  .max_memory = settings.max_memory,
+                  .wait = settings.wait,
                   .on_progress = settings.on_progress,
                   .stop = settings.stop});
 } catch (const Error& error) {
@@ -121,8 +173,7 @@ void TuneBoth(const ModelOptions& model, const std::string& plan, const TuneSett
 void OptimizePlan(const ModelOptions& model, const std::string& plan, const OptimizeSettings& settings) try {
   CheckSettings(settings);
   OptimizeModelRequest request;
-  request.arguments.model = WithSettings(model, settings);
-  request.arguments.machine = MachineOf(settings);
+  TakeChoosing(model, settings, request);
   request.arguments.log_path = settings.log;
   request.plan_path = plan;
   request.seconds = settings.seconds;

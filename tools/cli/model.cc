@@ -59,6 +59,8 @@ NamedSize ParseNamedSize(const std::string& text) {
   }
 }
 
+}  // namespace
+
 SizeLimits LimitsOf(const ModelOptions& options) {
   constexpr int64_t kMebibyte = 1 << 20;
   SizeLimits limits;
@@ -71,6 +73,8 @@ SizeLimits LimitsOf(const ModelOptions& options) {
       options.max_memory == 0 ? MemoryBytes() : (Checked(options.max_memory) * kMebibyte).value();
   return limits;
 }
+
+namespace {
 
 NetworkOptions BuiltInOptions(const ModelOptions& options) {
   NetworkOptions network;
@@ -227,6 +231,8 @@ Graph LoadModel(const ModelOptions& options) {
 std::shared_ptr<const OnnxFile> ReadForSizes(const ModelOptions& options) {
   return IsBuiltIn(options) ? nullptr : std::make_shared<const OnnxFile>(ReadOnnx(options));
 }
+
+ModelEnds EndsOf(const ModelOptions& options) { return options.file->Ends(ImportOptionsOf(options)); }
 
 ModelFile ReadModel(const ModelOptions& options) {
   RequireOneSize(options);

@@ -63,6 +63,12 @@ Graph LoadModel(const ModelOptions& options);
 // network, which has none. Throws as LoadModel does.
 std::shared_ptr<const OnnxFile> ReadForSizes(const ModelOptions& options);
 
+// Inputs and outputs of a model that ReadForSizes gave, as far as the options give their sizes. Precondition:
+// options.file.
+ModelEnds EndsOf(const ModelOptions& options);
+// As the options say.
+SizeLimits LimitsOf(const ModelOptions& options);
+
 // A model as a file says it, before it is imported; a built-in network as `export` writes it.
 struct ModelFile : ModelBytes {
   std::string source;

@@ -41,6 +41,7 @@ class BenchCommand : public Command {
     args_ = &args;
     DeclareTargets(args, &request_.targets);
     args.Text("--plan", &request_.plan_path, "Schedules from optimize or graph-tune (MODEL only)", "PLAN");
+    args.Flag("--strict", &request_.strict, "Refuse a plan that was made for another number of threads");
     args.Text("--log", &request_.log_path, "Schedules from a tuning log: the fastest of each convolution",
               "LOG");
     args.Choice("--against", &request_.against, {"best", "direct"},
@@ -83,6 +84,7 @@ class BenchCommand : public Command {
     RequireDifferent({csv_path_, save_path_});
     RequireReplaceable(csv_path_, OutputFormat::kCsv, read);
     RequireReplaceable(save_path_, OutputFormat::kJson, read);
+    if (!request_.strict) machine_options_.threads = ThreadsFor(request_.plan_path, machine_options_.threads);
     request_.machine = OpenMachine(machine_options_);
     request_.precision = ParsePrecision(machine_options_.precision);
     if (request_.machine->target().device != kCpuDevice) return RunOnGpu();

@@ -40,8 +40,8 @@ class RunNetworkCommand : public Command {
     DeclareModelOptions(args, &model_);
     args.Text("--plan", &plan_path_,
               "From optimize or graph-tune (default: a decent schedule without tuning)", "PLAN");
-    args.Flag("--force", &force_,
-              "Use the plan though it was made for another network, machine, version or thread count");
+    args.Flag("--force", &force_, "Use the plan though it was made for another network, machine or version");
+    args.Flag("--strict", &strict_, "Refuse a plan that was made for another number of threads");
     args.Texts("--input", &inputs_,
                "FILE.npz, NAME=FILE.npy or NAME=FILE.npz; may be repeated (default: seeded random data)",
                "FILE");
@@ -80,6 +80,7 @@ class RunNetworkCommand : public Command {
     if (WantsStreams())
       args_->RefuseGiven({"--runs"}, fmt::format("is not for {}: runs of streams are counted for --duration",
                                                  OptionOfStreams()));
+    if (force_ && strict_) throw Error(ErrorCode::kUsage, "--force and --strict exclude each other");
     RequireWritableFiles();
     Report report;
     try {
@@ -108,6 +109,7 @@ class RunNetworkCommand : public Command {
     if (!plan_path_.empty() && machine_options_.target != kCpuDevice &&
         ReadPlanHeader(plan_path_).target.tf32)
       machine_options_.precision = "tf32";
+    if (!strict_) machine_options_.threads = ThreadsFor(plan_path_, machine_options_.threads);
     const DevicePtr machine = OpenMachine(machine_options_);
     const double asked = NowSeconds();
     std::vector<InputFile> files = ReadInputs(inputs_);
@@ -116,7 +118,7 @@ class RunNetworkCommand : public Command {
     ProgressLine progress;
     QuantizeInPlace(ParsePrecision(precision_), machine, SinksOf(progress), &model_);
     const Graph graph = LoadModel(model_);
-    const Plan plan = OpenPlan(plan_path_, graph, machine, force_);
+    const Plan plan = OpenPlan(plan_path_, graph, machine, {.force = force_, .strict = strict_});
     std::vector<Tensor> inputs = InputsOf(graph, std::move(files), static_cast<uint64_t>(seed_));
     const PinnedTeam team(machine);
     CatchInterrupts();
@@ -257,7 +259,7 @@ class RunNetworkCommand : public Command {
   std::string latency_path_, precision_ = "f32";
   int64_t runs_ = 20, seed_ = 1;
   std::vector<std::string> to_make_;  // behind the runs, as long as it is not made
-  bool force_ = false, check_ = false, profile_ = false, perf_map_ = false, json_ = false;
+  bool force_ = false, strict_ = false, check_ = false, profile_ = false, perf_map_ = false, json_ = false;
 };
 
 }  // namespace

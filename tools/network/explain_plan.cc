@@ -72,7 +72,7 @@ class Explainer {
 
   // Explaining looks at what the plan's layouts cost, so they must be such that it could run.
   Plan OpenCheckedPlan(const DevicePtr& machine) const {
-    Plan plan = OpenPlan(request_.plan_path, *explained_.graph, machine);
+    Plan plan = OpenPlan(request_.plan_path, *explained_.graph, machine, {.strict = true});
     try {
       ResolveSchedules(*explained_.graph, plan, machine->target());
     } catch (const Error& error) {

@@ -114,6 +114,30 @@ void TakeQuantization(const std::string& path, ModelOptions* model) {
   if (!path.empty() && !model->quantization) model->quantization = ReadPlanHeader(path).quantization;
 }
 
+int64_t ThreadsFor(const std::string& path, int64_t asked) {
+  const bool fewer = asked > DetectCpu().cores && !path.empty() && asked <= ReadPlanHeader(path).threads;
+  return fewer ? 0 : asked;
+}
+
+std::optional<std::string> NoteOfThreads(const std::string& path, const Plan& plan, int threads) {
+  if (plan.threads == threads) return std::nullopt;
+  return fmt::format("{}: made for {} thread{}, and {} run{} it: other schedules may be faster", path,
+                     plan.threads, plan.threads == 1 ? "" : "s", threads, threads == 1 ? "s" : "");
+}
+
+namespace {
+
+// What a plan predicts is of its own threads.
+void ForgetPredictions(Plan& plan) {
+  plan.predicted_seconds = 0;
+  plan.at_distances.clear();
+  for (NodePlan& node : plan.nodes) node.predicted_seconds = node.crossing_seconds = 0;
+  for (TransformPlan& transform : plan.transforms)
+    transform.predicted_seconds = transform.crossing_seconds = 0;
+}
+
+}  // namespace
+
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading) {
   if (path.empty()) return HeuristicPlan(graph, machine->target(), machine->threads());
@@ -129,16 +153,22 @@ Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& mach
   }
   Plan plan = std::move(fitting == plans.end() ? plans.front() : *fitting);
   try {
-    CheckPlan(plan, graph, machine->target(), machine->threads(), loading.force);
+    CheckPlan(plan, graph, machine->target(), loading.strict ? machine->threads() : plan.threads,
+              loading.force);
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+  }
+  if (const auto note = NoteOfThreads(path, plan, machine->threads())) {
+    ForgetPredictions(plan);
+    if (loading.notes != nullptr && !loading.force) loading.notes->push_back(*note);
   }
   return plan;
 }
 
-Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine, bool force) {
+Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine, PlanLoading loading) {
   std::vector<std::string> notes;
-  Plan plan = LoadPlan(path, graph, machine, {.force = force, .notes = &notes});
+  loading.notes = &notes;
+  Plan plan = LoadPlan(path, graph, machine, loading);
   for (const std::string& line : notes) PrintNote(line + "\n");
   return plan;
 }

@@ -109,7 +109,7 @@ class ModelBench {
   bool by_log() const { return request_.plan_path.empty() && !request_.log_path.empty(); }
 
   Plan FindPlan(const Graph& graph) const {
-    if (!by_log()) return OpenPlan(request_.plan_path, graph, machine_);
+    if (!by_log()) return OpenPlan(request_.plan_path, graph, machine_, {.strict = request_.strict});
     Plan plan = PlanOfFastest(graph, machine_, Fastest(bench_.cold_weights, {}));
     plan.quantization = request_.targets.model.quantization;
     return plan;

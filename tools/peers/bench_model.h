@@ -20,6 +20,7 @@ struct BenchModelRequest {
   TargetOptions targets;
   DevicePtr machine;
   std::string plan_path = {}, log_path = {};  // schedules; without either the default ones
+  bool strict = false;                        // PlanLoading::strict
   std::string against = {};                   // "best", "direct"; "": as a suite says, or best
   std::string onnxruntime = {};               // its library; "": where tools/fetch-peers puts it
   std::string conditions = "auto";            // ColdWeights

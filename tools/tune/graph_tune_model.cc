@@ -9,6 +9,7 @@
 #include "tools/quantize/in_place.h"
 #include "tools/tune/graph_tune_form.h"
 #include "tools/tune/mixed_types.h"
+#include "tools/tune/network_types.h"
 
 namespace tilesmith {
 
@@ -20,10 +21,7 @@ GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkS
                 fmt::format("--rounds must be from 0 to {}, got {}", kMaxRounds, request.rounds));
   if (!complete.machine) complete.machine = OpenMachine(arguments.machine);
   const Precision precision = ParsePrecision(arguments.machine.precision);
-  if (request.max_output_error && precision != Precision::kBf16 && precision != Precision::kMixed) {
-    throw Error(ErrorCode::kUsage, fmt::format("--max-output-error is for --precision bf16 and mixed, not {}",
-                                               PrecisionName(precision)));
-  }
+  CheckOutputErrorLimit(request.max_output_error, precision);
   if (!arguments.model.quantization) {
     if (precision == Precision::kMixed && arguments.machine.target == kCpuDevice)
       return GraphTuneMixed(complete, sinks);

@@ -20,6 +20,12 @@ std::optional<double> OutputErrorLimit(double given) {
   return std::isfinite(given) ? std::optional(given) : std::nullopt;
 }
 
+void CheckOutputErrorLimit(std::optional<double> limit, Precision precision) {
+  if (!limit || precision == Precision::kBf16 || precision == Precision::kMixed) return;
+  throw Error(ErrorCode::kUsage, fmt::format("--max-output-error is for --precision bf16 and mixed, not {}",
+                                             PrecisionName(precision)));
+}
+
 bool HasBf16(const Target& cpu) {
   const ConvWorkload any = ParseWorkload("mb1ic64ih14oc64oh14kh1");
   return std::ranges::any_of(Bf16ConvTemplates(), [&](const ConvTemplate* conv_template) {

@@ -16,6 +16,8 @@ namespace tilesmith {
 
 // What --max-output-error says, infinity being none. Throws Error(kUsage) where it is not above 0.
 std::optional<double> OutputErrorLimit(double given);
+// Throws Error(kUsage) where there is such a limit and nothing that graph-tune may trade for it.
+void CheckOutputErrorLimit(std::optional<double> limit, Precision precision);
 
 // Whether a template multiplies in bf16 on this CPU.
 bool HasBf16(const Target& cpu);

@@ -310,6 +310,7 @@ class MixedOptimizer {
     const bool is_first = precision == Precision::kF32;
     OptimizeModelRequest one = request_;
     one.arguments.machine.precision = PrecisionName(precision);
+    if (precision != Precision::kInt8) one.arguments.model.calibration = {};  // its samples' sizes are there
     one.begin = NowSeconds();
     one.seconds = std::max(0.0, request_.begin + (1 - kForMixing) * request_.seconds - one.begin) /
                   static_cast<double>(left);
@@ -415,6 +416,7 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   if (!mixes) return OptimizeInOneType(std::move(complete), sinks, on_progress);
   if (request.arguments.machine.target != kCpuDevice)
     throw Error(ErrorCode::kUsage, "optimize mixes types on CPUs; on a GPU tune, then graph-tune");
+  TakeSizesOfSamples(&arguments.model);
   return MixedOptimizer(complete, sinks, on_progress).Run();
 }
 

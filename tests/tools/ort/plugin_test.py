@@ -211,8 +211,9 @@ class PluginTest(unittest.TestCase):
         self.expect_like_host(made, running, {"x": RANDOM.integers(-5, 5, (1, 3, 12, 12))})
 
     def test_options_that_are_none(self):
-        self.expect_refused("no option colour (known: dump, plan, threads)", supported(), {"colour": "red"})
+        self.expect_refused("no option colour (known: dump, plan, strict, threads)", supported(), {"colour": "red"})
         self.expect_refused("threads must be a number", supported(), {"threads": "two"})
+        self.expect_refused("strict must be 0 or 1, got yes", supported(), {"strict": "yes"})
         self.expect_refused("no/such/plan", supported(), {"plan": "no/such/plan.jsonl"})
         self.expect_refused("threads", supported(), {"threads": "100000"})
 
@@ -241,6 +242,15 @@ class PluginTest(unittest.TestCase):
             running = session(made, {"plan": plan})
             self.expect_like_host(made, running, self.image(1, 3, 12, 12))
             self.expect_refused("it was made for none of the", small(2), {"plan": plan})
+            with open(plan) as file:
+                text = file.read()
+            with open(plan, "w") as file:
+                file.write(text.replace('"threads":1', '"threads":4096', 1))
+            # Fewer cores than whoever made it had.
+            for threads in "1", "4096":
+                self.expect_like_host(made, session(made, {"plan": plan, "threads": threads}), self.image(1, 3, 12, 12))
+            wanted = "made for 4096 threads, asked to run with 1"
+            self.expect_refused(wanted, made, {"plan": plan, "strict": "1"})
 
     def test_a_plan_for_one_size_of_an_open_batch(self):
         made = supported(batch="N")

@@ -6,18 +6,20 @@
 
 Arrays have the model's shapes and types, sizes in the order NHWC where a plan has an end in it, and are flat
 where it is blocked; what is given for a float32 input is converted, other inputs must be given in their type.
-Errors are RuntimeError, ValueError for arrays that do not fit; their messages name the thing, the value and what
-was allowed.
+Errors are RuntimeError, ValueError for arrays that do not fit, MissingFileError (a FileNotFoundError and a
+RuntimeError) for files that are not there; their messages name the thing, the value and what was allowed.
 """
 
 from __future__ import annotations
 
 import collections.abc
 import ctypes
+import errno
 import importlib.util
 import json
 import os
 import shutil
+import warnings
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Union
 
 from ._tilesmith import Model as _Model
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
+    "MissingFileError",
     "Model",
     "Session",
     "StepTime",
@@ -58,8 +61,28 @@ __all__ = [
 ]
 
 
-def _paths(paths: Paths) -> list[str]:
-    return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__all__", "__doc__", "__file__", "__name__", "__path__"])
+
+
+class MissingFileError(FileNotFoundError, RuntimeError):
+    """A file that is not there; `filename` is its path."""
+
+
+def _path(name: str, path: Any, read: bool = False) -> str:
+    """As text; of what is `read` there must be something."""
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else path
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a path (str or os.PathLike), got {type(text).__name__}")
+    if read and text and not os.path.exists(text):
+        raise MissingFileError(errno.ENOENT, f"{name}: {os.strerror(errno.ENOENT)}", text)
+    return text
+
+
+def _paths(name: str, paths: Paths) -> list[str]:
+    """Of files and directories to read."""
+    one = isinstance(paths, (str, bytes, os.PathLike))
+    return [_path(name, path, read=True) for path in ([paths] if one else paths)]
 
 
 def _given(model: AnyModel, parts: Optional[Parts]) -> tuple[Any, dict[str, Bytes]]:
@@ -67,7 +90,12 @@ def _given(model: AnyModel, parts: Optional[Parts]) -> tuple[Any, dict[str, Byte
     in_memory = isinstance(model, (bytes, bytearray, memoryview))
     if parts and not in_memory:
         raise ValueError("parts are for a model in memory: a file's are read beside it")
-    return model if in_memory else os.fspath(model), dict(parts or {})
+    if in_memory:
+        return model, dict(parts or {})
+    path = _path("model", model)
+    # Else it may be the name of a built-in network.
+    is_path = isinstance(model, os.PathLike) or os.path.basename(path) != path or path.endswith(".onnx")
+    return _path("model", path, read=is_path), {}
 
 
 def _texts(texts: Texts) -> list[str]:
@@ -82,14 +110,33 @@ class Session:
         self._model = model
         self._session = _Session(model._model, list(cores), model._other_sizes)
 
-    def run(self, /, *inputs: Inputs, **named: numpy.typing.ArrayLike) -> dict[str, numpy.ndarray]:
+    def run(self, /, *inputs: Any, **named: numpy.typing.ArrayLike) -> Any:
         """Inputs in the model's order, by name or as a dict; returns a dict from output names to arrays.
 
         Outputs have their true sizes. Inputs may have other sizes than the model's where it was loaded with
-        `sizes` > 1 or several input_shapes; a new one is prepared first.
+        `sizes` > 1 or several input_shapes; a new one is prepared first. As ONNX Runtime's,
+        `run(names, {...})` returns a list of the outputs of these names, of all for None.
         """
+        if len(inputs) == 2 and isinstance(inputs[1], collections.abc.Mapping):
+            return self._run_listed(inputs[0], inputs[1], named)
         outputs = self._session.run(self._in_order(inputs, named))
         return {info.name: array for info, array in zip(self._model.outputs, outputs)}
+
+    def __call__(self, /, *inputs: Inputs, **named: numpy.typing.ArrayLike) -> Any:
+        """The same, returning the array of a model's only output, or a tuple of arrays in the model's order."""
+        outputs = tuple(self._session.run(self._in_order(inputs, named)))
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _run_listed(self, wanted: Any, inputs: Mapping[str, Any], named: Mapping[str, Any]) -> list[numpy.ndarray]:
+        known = [info.name for info in self._model.outputs]
+        names = known if not wanted else _texts(wanted)
+        unknown = [name for name in names if name not in known]
+        if unknown or named:
+            raise ValueError(
+                f"give run a list of outputs and a dict of inputs; outputs are {', '.join(known)}; unknown: {unknown}"
+            )
+        outputs = self.run(inputs)
+        return [outputs[name] for name in names]
 
     def profile(
         self, /, *inputs: Inputs, runs: int = 20, **named: numpy.typing.ArrayLike
@@ -104,11 +151,11 @@ class Session:
     def _in_order(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         names = [info.name for info in self._model.inputs]
         if len(inputs) == 1 and isinstance(inputs[0], collections.abc.Mapping) and not named:
-            return self._in_order((), inputs[0])
-        if inputs and named:
-            raise ValueError("give all inputs in order or all by name")
-        if not named:
+            inputs, named = (), inputs[0]
+        elif not named:
             return list(inputs)
+        if inputs:
+            raise ValueError("give all inputs in order or all by name")
         unknown = sorted(set(named) - set(names))
         missing = [name for name in names if name not in named]
         if unknown or missing:
@@ -133,6 +180,11 @@ class Model:
         return self._model.outputs
 
     @property
+    def warnings(self) -> list[str]:
+        """What load warned of."""
+        return self._model.warnings
+
+    @property
     def threads(self) -> int:
         return self._model.threads
 
@@ -148,9 +200,12 @@ class Model:
     def session(self, cores: Iterable[int] = ()) -> Session:
         return Session(self, cores)
 
-    def run(self, /, *inputs: Inputs, **named: numpy.typing.ArrayLike) -> dict[str, numpy.ndarray]:
+    def run(self, /, *inputs: Any, **named: numpy.typing.ArrayLike) -> Any:
         """Session.run of a session that the model keeps for itself."""
         return self._default().run(*inputs, **named)
+
+    def __call__(self, /, *inputs: Inputs, **named: numpy.typing.ArrayLike) -> Any:
+        return self._default()(*inputs, **named)
 
     def profile(
         self, /, *inputs: Inputs, runs: int = 20, **named: numpy.typing.ArrayLike
@@ -176,6 +231,7 @@ def load(
     target: str = "cpu",
     precision: str = "f32",
     parts: Optional[Parts] = None,
+    strict: bool = False,
 ) -> Model:
     """`model` is an ONNX file, its bytes, or the name of a built-in network. Without a plan schedules are the defaults.
 
@@ -188,14 +244,46 @@ def load(
     input are as many sizes. Threads that wait for each other "spin", or after a while "yield" the core to
     others, or at last "sleep" as well. `target`: "cpu", or a GPU, "cuda" or of several "cuda:N"; with
     `precision` "tf32" it may round what it multiplies.
+
+    Sizes of inputs that the model leaves open, the batch excepted, and `input_shapes` does not give, are -1 in
+    Model.inputs until the first run, which compiles the model for those of its arrays. A plan that was made for
+    another number of threads runs on those there are, with a warning; `strict`: it is an error.
     """
     shapes = _texts(input_shapes)
     names = [text.rpartition("=")[0] for text in shapes]
-    other_sizes = sizes > 1 or len(set(names)) < len(names)
-    loaded = _Model.load(
-        *_given(model, parts), os.fspath(plan), threads, batch, shapes, max_elements, max_memory, sizes, wait, target, precision
-    )
+    other_sizes = (isinstance(sizes, int) and sizes > 1) or len(set(names)) < len(names)
+    options = {
+        "plan": _path("plan", plan, read=True),
+        "threads": threads,
+        "batch": batch,
+        "input_shapes": shapes,
+        "max_elements": max_elements,
+        "max_memory": max_memory,
+        "sizes": sizes,
+        "wait": wait,
+        "target": target,
+        "precision": precision,
+        "strict": strict,
+    }
+    loaded = _Model.load(*_given(model, parts), options)
+    for warning in loaded.warnings:
+        warnings.warn(warning, RuntimeWarning, stacklevel=2)
     return Model(loaded, other_sizes)
+
+
+def _settle(work: Any, arguments: dict[str, Any]) -> str:
+    """Has C++ do what tune, optimize or graph_tune was called with; returns the plan's path."""
+    model, plan, parts, progress = (arguments.pop(name) for name in ("model", "plan", "parts", "progress"))
+    plan = _path("plan", plan)
+    # tune and optimize go on from a log, or begin one.
+    arguments["log"] = _path("log", arguments["log"] or "", read="program" not in arguments)
+    if "program" in arguments:
+        arguments["program"] = _path("program", arguments["program"] or find_program())
+    for name in ("input_shapes", "forbid"):
+        arguments[name] = _texts(arguments[name])
+    arguments["calibrate"] = _paths("calibrate", arguments["calibrate"])
+    work(*_given(model, parts), plan, arguments, progress)
+    return plan
 
 
 def tune(
@@ -213,6 +301,15 @@ def tune(
     target: str = "cpu",
     precision: str = "f32",
     calibrate: Paths = (),
+    max_output_error: float = 0,
+    max_error: float = 0,
+    forbid: Texts = (),
+    input_layout: str = "NCHW",
+    output_layout: str = "NCHW",
+    max_weights: int = 0,
+    max_elements: int = 0,
+    max_memory: int = 0,
+    wait: str = "sleep",
     program: Optional[Path] = None,
     progress: Progress = None,
     parts: Optional[Parts] = None,
@@ -224,31 +321,15 @@ def tune(
     called again, it goes on from there. `rounds`: how many plans are run at most, learning from each.
     `database`: ask and tell the user's database of earlier tunings. `precision` "int8": the model is
     quantised as quantize would, on `calibrate` or random inputs, and the plan says how, so that load takes
-    the same model with it. `program`: the tilesmith executable, which tries configs in a process of its own,
-    by default what find_program returns. `progress` is called with a text between measurements; Ctrl-C raises
+    the same model with it; "bf16"; "mixed": layer by layer what is fastest, with outputs at most
+    `max_output_error` off, relative to f32's (0: any). `max_error`, `forbid`: only schedules whose error was at
+    most this, templates not to use. `input_layout`, `output_layout`: of the plan's ends, "NCHW" or "NHWC".
+    `max_weights`: MiB of packed weights, at most. `program`: the tilesmith executable, which tries configs in a
+    process of its own, by default what find_program returns. `progress` is called with a text between measurements; Ctrl-C raises
     KeyboardInterrupt there, and what was measured is in the log.
     """
-    plan = os.fspath(plan)
-    program = os.fspath(program or find_program())
     _share_xgboost()
-    _tune(
-        *_given(model, parts),
-        plan,
-        os.fspath(log) if log else "",
-        seconds,
-        graph_seconds,
-        rounds,
-        threads,
-        batch,
-        _texts(input_shapes),
-        database,
-        target,
-        precision,
-        _paths(calibrate),
-        program,
-        progress,
-    )
-    return plan
+    return _settle(_tune, locals())
 
 
 def optimize(
@@ -264,6 +345,15 @@ def optimize(
     target: str = "cpu",
     precision: str = "f32",
     calibrate: Paths = (),
+    max_output_error: float = 0,
+    max_error: float = 0,
+    forbid: Texts = (),
+    input_layout: str = "NCHW",
+    output_layout: str = "NCHW",
+    max_weights: int = 0,
+    max_elements: int = 0,
+    max_memory: int = 0,
+    wait: str = "sleep",
     program: Optional[Path] = None,
     progress: Progress = None,
     parts: Optional[Parts] = None,
@@ -273,16 +363,8 @@ def optimize(
     The file holds the best plan so far from the first seconds on, also when Ctrl-C ends it. The rest is as for
     tune; called again, it goes on from the log and the plan.
     """
-    plan = os.fspath(plan)
-    program = os.fspath(program or find_program())
-    log = os.fspath(log) if log else ""
-    shapes = _texts(input_shapes)
     _share_xgboost()
-    _optimize(
-        *_given(model, parts), plan, log, seconds, threads, batch, shapes, database, target, precision, _paths(calibrate), program,
-        progress,
-    )
-    return plan
+    return _settle(_optimize, locals())
 
 
 def graph_tune(
@@ -298,6 +380,15 @@ def graph_tune(
     target: str = "cpu",
     precision: str = "f32",
     calibrate: Paths = (),
+    max_output_error: float = 0,
+    max_error: float = 0,
+    forbid: Texts = (),
+    input_layout: str = "NCHW",
+    output_layout: str = "NCHW",
+    max_weights: int = 0,
+    max_elements: int = 0,
+    max_memory: int = 0,
+    wait: str = "sleep",
     progress: Progress = None,
     parts: Optional[Parts] = None,
 ) -> str:
@@ -305,14 +396,7 @@ def graph_tune(
 
     Writes `plan`, the best so far from the first solution on, and returns its path.
     """
-    plan = os.fspath(plan)
-    log = os.fspath(log) if log else ""
-    shapes = _texts(input_shapes)
-    _graph_tune(
-        *_given(model, parts), log, plan, seconds, rounds, threads, batch, shapes, target, precision,
-        _paths(calibrate), progress,
-    )
-    return plan
+    return _settle(_graph_tune, locals())
 
 
 def quantize(
@@ -345,7 +429,7 @@ def quantize(
     are run and compared. `external_data`: weights go into a second file beside it. `progress` is called with a text between runs; Ctrl-C raises KeyboardInterrupt there.
     """
     options = {
-        "calibrate": _paths(calibrate),
+        "calibrate": _paths("calibrate", calibrate),
         "samples": samples,
         "method": method,
         "percentile": percentile,
@@ -361,7 +445,7 @@ def quantize(
         "batch": batch,
         "input_shapes": _texts(input_shapes),
     }
-    return json.loads(_quantize(*_given(model, parts), os.fspath(output), options, progress))
+    return json.loads(_quantize(*_given(model, parts), _path("output", output), options, progress))
 
 
 def _find_xgboost() -> Optional[str]:

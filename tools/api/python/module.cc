@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <type_traits>
 
 #include "tools/api/tilesmith.h"
 
@@ -54,23 +55,49 @@ bool IsTwoRawBytes(const py::dtype& dtype) {
   return py::cast<std::string>(dtype.attr("kind")) == "V" && py::cast<int>(dtype.attr("itemsize")) == 2;
 }
 
+// What is to be done about an object that NumPy makes no array of: PyTorch's tensors say why.
+std::string WhyNoArray(const py::object& object) {
+  const auto has = [&](const char* attribute) { return py::hasattr(object, attribute); };
+  if (!has("detach") || !has("dtype")) return "is no array";
+  if (has("requires_grad") && object.attr("requires_grad").cast<bool>())
+    return "is a tensor that needs a gradient: give it as x.detach()";
+  const auto type = py::str(object.attr("dtype")).cast<std::string>();
+  if (type == "torch.bfloat16")
+    return "is a tensor of bfloat16, which NumPy has not: give it as x.float(), or for an input of bf16 as "
+           "x.view(torch.int16).numpy().view(\"V2\")";
+  return "is a tensor that NumPy does not take: give it as x.detach().cpu().numpy()";
+}
+
+// Shape as the model counts it, of an array in the order of the input's layout; empty where that is flat.
+std::vector<int64_t> ModelShape(const Array& array, const TensorInfo& info) {
+  const std::vector<int64_t> shape(array.shape(), array.shape() + array.ndim());
+  if (IsPlain(info)) return shape;
+  if (info.layout == "NHWC" && shape.size() == 4) return {shape[0], shape[3], shape[1], shape[2]};
+  return {};
+}
+
 // The input as the session takes it: whatever is given is converted to float32, other types must be given as
-// they are. Another shape is the session's to judge where `other_sizes`.
+// they are. Sizes that the model leaves open (-1) are the array's; another shape is the session's to judge
+// where `other_sizes`.
 Array InputArray(const py::object& object, const TensorInfo& info, bool other_sizes) {
   const Array given = Array::ensure(object);
-  if (!given) throw py::value_error(py::str("input \"{}\" is no array").format(info.name));
+  if (!given) throw py::value_error(py::str("input \"{}\" {}").format(info.name, WhyNoArray(object)));
   const std::vector<py::ssize_t> shape(given.shape(), given.shape() + given.ndim());
   const std::vector<py::ssize_t> expected = ArrayShape(info);
-  if (shape != expected && !(other_sizes && IsPlain(info) && shape.size() == expected.size())) {
+  const bool fits = std::ranges::equal(shape, expected,
+                                       [](auto size, auto wanted) { return wanted < 0 || size == wanted; });
+  if (!fits && !(other_sizes && IsPlain(info) && shape.size() == expected.size())) {
     throw py::value_error(py::str("input \"{}\" has shape {}, expected {}")
                               .format(info.name, py::tuple(py::cast(shape)), py::tuple(py::cast(expected))));
   }
-  if (info.type == "f32") return py::array_t<float, py::array::c_style | py::array::forcecast>(given);
   const py::dtype wanted = DtypeOf(info.type);
-  if (!given.dtype().equal(wanted) && !(info.type == "bf16" && IsTwoRawBytes(given.dtype()))) {
+  const bool is_real = std::string_view("cSUmM").find(given.dtype().kind()) == std::string_view::npos;
+  const bool converts = info.type == "f32" && is_real;
+  if (!converts && !given.dtype().equal(wanted) && !(info.type == "bf16" && IsTwoRawBytes(given.dtype()))) {
     throw py::value_error(py::str("input \"{}\" is an array of {}, expected {} ({})")
                               .format(info.name, given.dtype(), wanted, info.type));
   }
+  if (converts) return py::array_t<float, py::array::c_style | py::array::forcecast>(given);
   return Array::ensure(given, py::array::c_style);
 }
 
@@ -97,8 +124,7 @@ class Inputs {
     for (size_t i = 0; i < given.size(); ++i) {
       const Array& array = arrays_.emplace_back(InputArray(given[i], infos[i], other_sizes));
       memory_.push_back(array.data());
-      shapes_.emplace_back();
-      if (IsPlain(infos[i])) shapes_[i].assign(array.shape(), array.shape() + array.ndim());
+      shapes_.push_back(ModelShape(array, infos[i]));
       first_size_ = first_size_ && (shapes_[i].empty() || shapes_[i] == infos[i].shape);
     }
     for (size_t i = 0; i < given.size(); ++i) tensors_.push_back({memory_[i], shapes_[i]});
@@ -214,23 +240,42 @@ class GivenModel {
   tilesmith::ModelMemory memory_;
 };
 
-tilesmith::Model Load(const py::object& given, const py::dict& parts, const std::string& plan, int threads,
-                      int64_t batch, const std::vector<std::string>& input_shapes, int64_t max_elements,
-                      int64_t max_memory, int sizes, const std::string& wait, const std::string& target,
-                      const std::string& precision) {
+// The argument of that name. Throws TypeError, which names it and does not print what it was given.
+template <typename Value>
+void Take(const py::dict& options, const char* name, Value& value) {
+  const py::object given = options[name];
+  constexpr bool is_text = std::is_same_v<Value, std::string>;
+  try {
+    if (is_text && !py::isinstance<py::str>(given)) throw py::cast_error("bytes are none");
+    value = given.cast<Value>();
+  } catch (const py::cast_error&) {
+    constexpr bool is_list = !is_text && !std::is_arithmetic_v<Value>;
+    const char* const wanted = is_text                       ? "a str"
+                               : is_list                     ? "a str or several"
+                               : std::is_same_v<Value, bool> ? "a bool"
+                               : std::is_integral_v<Value>   ? "an int that is not too large"
+                                                             : "a number";
+    throw py::type_error(
+        py::str("{} must be {}, got {}").format(name, wanted, py::type::of(given).attr("__name__")));
+  }
+}
+
+tilesmith::Model Load(const py::object& given, const py::dict& parts, const py::dict& options) {
   const GivenModel model(given, parts);
-  const tilesmith::LoadOptions options = {.plan = plan,
-                                          .threads = threads,
-                                          .batch = batch,
-                                          .input_shapes = input_shapes,
-                                          .sizes = sizes,
-                                          .max_elements = max_elements,
-                                          .max_memory = max_memory,
-                                          .wait = wait,
-                                          .target = target,
-                                          .precision = precision};
+  tilesmith::LoadOptions load;
+  Take(options, "plan", load.plan);
+  Take(options, "threads", load.threads);
+  Take(options, "batch", load.batch);
+  Take(options, "input_shapes", load.input_shapes);
+  Take(options, "sizes", load.sizes);
+  Take(options, "max_elements", load.max_elements);
+  Take(options, "max_memory", load.max_memory);
+  Take(options, "wait", load.wait);
+  Take(options, "target", load.target);
+  Take(options, "precision", load.precision);
+  Take(options, "strict", load.strict);
   const py::gil_scoped_release released;
-  return model.With([&](const auto& of) { return tilesmith::Model::Load(of, options); });
+  return model.With([&](const auto& of) { return tilesmith::Model::Load(of, load); });
 }
 
 // What Python calls with a text, or None. Called without the GIL; also where Ctrl-C is noticed, which raises
@@ -243,70 +288,65 @@ std::function<void(const std::string&)> Progress(const py::object& progress) {
   };
 }
 
-double Seconds(const std::string& name, const py::object& duration) {
-  if (py::isinstance<py::str>(duration))
-    return tilesmith::DurationSeconds(name, duration.cast<std::string>());
-  return duration.cast<double>();
+void TakeSeconds(const py::dict& options, const char* name, double& seconds) {
+  const py::object given = options[name];
+  if (!py::isinstance<py::str>(given)) return Take(options, name, seconds);
+  seconds = tilesmith::DurationSeconds(name, given.cast<std::string>());
 }
 
-void Tune(const py::object& given, const py::dict& parts, const std::string& plan, const std::string& log,
-          const py::object& seconds, const py::object& graph_seconds, int rounds, int threads, int64_t batch,
-          const std::vector<std::string>& input_shapes, bool database, const std::string& target,
-          const std::string& precision, const std::vector<std::string>& calibrate, const std::string& program,
+// Of tune, optimize and graph_tune, each as far as it has them.
+template <typename Settings>
+Settings SettingsOf(const py::dict& options, const py::object& progress) {
+  Settings settings;
+  TakeSeconds(options, "seconds", settings.seconds);
+  if constexpr (requires { settings.graph_seconds; })
+    TakeSeconds(options, "graph_seconds", settings.graph_seconds);
+  if constexpr (requires { settings.rounds; }) Take(options, "rounds", settings.rounds);
+  if constexpr (requires { settings.program; }) {
+    Take(options, "log", settings.log);
+    Take(options, "database", settings.database);
+    Take(options, "program", settings.program);
+  }
+  Take(options, "threads", settings.threads);
+  Take(options, "batch", settings.batch);
+  Take(options, "input_shapes", settings.input_shapes);
+  Take(options, "target", settings.target);
+  Take(options, "precision", settings.precision);
+  Take(options, "calibrate", settings.calibrate);
+  Take(options, "max_output_error", settings.max_output_error);
+  Take(options, "max_error", settings.max_error);
+  Take(options, "forbid", settings.forbid);
+  Take(options, "input_layout", settings.input_layout);
+  Take(options, "output_layout", settings.output_layout);
+  Take(options, "max_weights", settings.max_weights);
+  Take(options, "max_elements", settings.max_elements);
+  Take(options, "max_memory", settings.max_memory);
+  Take(options, "wait", settings.wait);
+  settings.on_progress = Progress(progress);
+  return settings;
+}
+
+void Tune(const py::object& given, const py::dict& parts, const std::string& plan, const py::dict& options,
           const py::object& progress) {
-  const tilesmith::TuneSettings settings = {.log = log,
-                                            .seconds = Seconds("seconds", seconds),
-                                            .graph_seconds = Seconds("graph_seconds", graph_seconds),
-                                            .rounds = rounds,
-                                            .database = database,
-                                            .threads = threads,
-                                            .batch = batch,
-                                            .input_shapes = input_shapes,
-                                            .target = target,
-                                            .precision = precision,
-                                            .calibrate = calibrate,
-                                            .program = program,
-                                            .on_progress = Progress(progress)};
+  const auto settings = SettingsOf<tilesmith::TuneSettings>(options, progress);
   const GivenModel model(given, parts);
   const py::gil_scoped_release released;
   model.With([&](const auto& of) { tilesmith::Tune(of, plan, settings); });
 }
 
-void Optimize(const py::object& given, const py::dict& parts, const std::string& plan, const std::string& log,
-              const py::object& seconds, int threads, int64_t batch,
-              const std::vector<std::string>& input_shapes, bool database, const std::string& target,
-              const std::string& precision, const std::vector<std::string>& calibrate,
-              const std::string& program, const py::object& progress) {
-  const tilesmith::OptimizeSettings settings = {.log = log,
-                                                .seconds = Seconds("seconds", seconds),
-                                                .database = database,
-                                                .threads = threads,
-                                                .batch = batch,
-                                                .input_shapes = input_shapes,
-                                                .target = target,
-                                                .precision = precision,
-                                                .calibrate = calibrate,
-                                                .program = program,
-                                                .on_progress = Progress(progress)};
+void Optimize(const py::object& given, const py::dict& parts, const std::string& plan,
+              const py::dict& options, const py::object& progress) {
+  const auto settings = SettingsOf<tilesmith::OptimizeSettings>(options, progress);
   const GivenModel model(given, parts);
   const py::gil_scoped_release released;
   model.With([&](const auto& of) { tilesmith::Optimize(of, plan, settings); });
 }
 
-void GraphTune(const py::object& given, const py::dict& parts, const std::string& log,
-               const std::string& plan, const py::object& seconds, int rounds, int threads, int64_t batch,
-               const std::vector<std::string>& input_shapes, const std::string& target,
-               const std::string& precision, const std::vector<std::string>& calibrate,
-               const py::object& progress) {
-  const tilesmith::GraphTuneSettings settings = {.seconds = Seconds("seconds", seconds),
-                                                 .rounds = rounds,
-                                                 .threads = threads,
-                                                 .batch = batch,
-                                                 .input_shapes = input_shapes,
-                                                 .target = target,
-                                                 .precision = precision,
-                                                 .calibrate = calibrate,
-                                                 .on_progress = Progress(progress)};
+void GraphTune(const py::object& given, const py::dict& parts, const std::string& plan,
+               const py::dict& options, const py::object& progress) {
+  const auto settings = SettingsOf<tilesmith::GraphTuneSettings>(options, progress);
+  std::string log;
+  Take(options, "log", log);
   const GivenModel model(given, parts);
   const py::gil_scoped_release released;
   model.With([&](const auto& of) { tilesmith::GraphTune(of, log, plan, settings); });
@@ -315,9 +355,7 @@ void GraphTune(const py::object& given, const py::dict& parts, const std::string
 std::string Quantize(const py::object& given, const py::dict& parts, const std::string& output,
                      const py::dict& options, const py::object& progress) {
   tilesmith::QuantizeSettings settings;
-  const auto take = [&](const char* name, auto& value) {
-    value = options[name].cast<std::decay_t<decltype(value)>>();
-  };
+  const auto take = [&](const char* name, auto& value) { Take(options, name, value); };
   take("calibrate", settings.calibrate);
   take("samples", settings.samples);
   take("method", settings.method);
@@ -382,6 +420,7 @@ PYBIND11_MODULE(_tilesmith, module) {
       .def_static("load", &Load)
       .def_property_readonly("inputs", &tilesmith::Model::inputs)
       .def_property_readonly("outputs", &tilesmith::Model::outputs)
+      .def_property_readonly("warnings", &tilesmith::Model::warnings)
       .def_property_readonly("threads", &tilesmith::Model::threads)
       .def_property_readonly("packed_weight_bytes", &tilesmith::Model::packed_weight_bytes)
       .def_property_readonly("predicted_seconds", &tilesmith::Model::predicted_seconds);

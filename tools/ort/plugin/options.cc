@@ -30,10 +30,14 @@ PluginOptions ParsePluginOptions(const std::map<std::string, std::string>& texts
         if (!plan.empty()) options.plans.push_back(plan);
     } else if (name == "threads") {
       options.threads = ParseThreads(text);
+    } else if (name == "strict") {
+      if (text != "0" && text != "1")
+        throw Error(ErrorCode::kUsage, fmt::format("the option strict must be 0 or 1, got {}", text));
+      options.strict = text == "1";
     } else if (name == "dump") {
       options.dump = text;
     } else {
-      throw Error(ErrorCode::kUsage, fmt::format("no option {} (known: dump, plan, threads)", name));
+      throw Error(ErrorCode::kUsage, fmt::format("no option {} (known: dump, plan, strict, threads)", name));
     }
   }
   return options;

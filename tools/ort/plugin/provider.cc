@@ -20,6 +20,13 @@ namespace {
 
 constexpr size_t kMaxReasons = 5;  // that are logged
 
+int64_t ThreadsOf(const PluginOptions& options) {
+  int64_t threads = options.threads;
+  if (options.strict) return threads;
+  for (const std::string& plan : options.plans) threads = ThreadsFor(plan, threads);
+  return threads;
+}
+
 Provider& Of(OrtEp* ep) { return *static_cast<Provider*>(ep); }
 
 }  // namespace
@@ -29,7 +36,7 @@ Provider::Provider(const OrtApi& api, const OrtLogger& logger, PluginOptions opt
       api_(api),
       logger_(logger),
       options_(std::move(options)),
-      machine_(OpenMachine({.threads = options_.threads, .max_isa = ""})) {
+      machine_(OpenMachine({.threads = ThreadsOf(options_), .max_isa = ""})) {
   import_.limits.network_bytes = MemoryBytes();
   ort_version_supported = kOrtApiVersion;
   GetName = [](const OrtEp*) noexcept { return kProviderName; };
@@ -107,7 +114,10 @@ OrtNodeComputeInfo* Provider::CompileOne(const OrtGraph* graph, const OrtNode* n
   if (HasOpenBatch(model))
     return new CompiledRegion(api_, ModelOfAnySize(model, plans), std::move(positions));
   Graph optimized = OptimizeGraph(ImportHostModel(model, import_));
-  const Plan plan = LoadPlan(plans->FileFor(optimized), optimized, machine_);
+  std::vector<std::string> notes;
+  const Plan plan =
+      LoadPlan(plans->FileFor(optimized), optimized, machine_, {.strict = options_.strict, .notes = &notes});
+  for (const std::string& note : notes) Log(ORT_LOGGING_LEVEL_WARNING, note);
   return new CompiledRegion(api_, ModelFromGraph::Compile(std::move(optimized), plan, machine_),
                             std::move(positions));
 }
@@ -120,9 +130,9 @@ std::function<Model(const CompiledRegion::Shapes&)> Provider::ModelOfAnySize(
   std::vector<std::string> names;
   for (const auto& [name, shape] : model.inputs) names.push_back(name);
   return [bytes = OnnxBytes(model), name = model.name, names = std::move(names), options = import_, plans,
-          threads = machine_->threads()](const CompiledRegion::Shapes& shapes) {
+          threads = machine_->threads(), strict = options_.strict](const CompiledRegion::Shapes& shapes) {
     const std::span<const std::byte> file = std::as_bytes(std::span(bytes));
-    LoadOptions load = {.threads = threads, .sizes = kSizes};
+    LoadOptions load = {.threads = threads, .sizes = kSizes, .strict = strict};
     ImportOptions sized = options;
     for (size_t i = 0; i < names.size(); ++i) {
       load.input_shapes.push_back(fmt::format("{}={}", names[i], fmt::join(shapes[i], "x")));

@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "graph_tuner/executor/compiled_network.h"
+#include "graph_tuner/plan/plan_file.h"
+#include "layouts/base/error.h"
+#include "layouts/base/visible.h"
+#include "tools/api/model_from_graph.h"
+#include "tools/api/model_impl.h"
+#include "tools/api/setting_names.h"
+#include "tools/cli/machine.h"
+#include "tools/cli/model.h"
+#include "tools/network/network_run.h"
+
+namespace tilesmith {
+
+namespace {
+
+InputShapes ShapesOf(const std::vector<UserTensor>& tensors) {
+  InputShapes shapes;
+  for (const UserTensor& tensor : tensors) shapes.push_back(tensor.shape);
+  return shapes;
+}
+
+std::vector<TensorInfo> Describe(const std::vector<UserTensor>& tensors) {
+  std::vector<TensorInfo> infos;
+  infos.reserve(tensors.size());
+  for (const UserTensor& tensor : tensors) {
+    infos.push_back({tensor.name,
+                     {tensor.shape.begin(), tensor.shape.end()},
+                     tensor.layout.WithType(DataType::kF32).ToString(),
+                     std::string(DataTypeName(tensor.layout.type())),
+                     static_cast<size_t>(PaddedElementCount(tensor.shape, tensor.layout)),
+                     static_cast<size_t>(PaddedBytes(tensor.shape, tensor.layout))});
+  }
+  return infos;
+}
+
+PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, BufferPool* pool) {
+  PreparedSize size;
+  size.tail = graph.tail();
+  size.network = CompileNetwork(std::move(graph), plan, machine, nullptr, pool);
+  size.shapes = ShapesOf(size.network->inputs);
+  size.inputs = Describe(size.network->inputs);
+  if (size.tail) {
+    for (const std::string& name : size.tail->outputs()) size.outputs.emplace_back().name = name;
+  } else {
+    size.outputs = Describe(size.network->outputs);
+  }
+  size.predicted_seconds = KnownPrediction(plan);
+  return size;
+}
+
+// As the file says it: nobody knows yet what it takes.
+TensorInfo Declare(const ModelEnds::Input& input, const Layout& images) {
+  constexpr size_t kImageRank = 4;
+  const Layout layout = input.shape.size() == kImageRank ? images : Layout::Nchw();
+  return {.name = VisibleLine(input.name),
+          .shape = {input.shape.begin(), input.shape.end()},
+          .layout = layout.WithType(DataType::kF32).ToString(),
+          .type = std::string(DataTypeName(input.type))};
+}
+
+// Whether the model, which was refused, leaves open what a first run can give; `base` then has its file.
+bool ReadIfOpen(const ModelOptions& asked, ModelOptions* base) {
+  if (!base->file) base->file = ReadForSizes(asked);
+  base->memory.reset();
+  return base->file && EndsOf(*base).sizes_open;
+}
+
+}  // namespace
+
+struct Model::Loader {
+  static Model Load(ModelOptions asked, const LoadOptions& options);
+};
+
+Model Model::Load(const std::string& model, const LoadOptions& options) {
+  return Loader::Load(OptionsOf(model), options);
+}
+Model Model::Load(const ModelMemory& model, const LoadOptions& options) {
+  return Loader::Load(OptionsOf(model), options);
+}
+
+Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) try {
+  const AwayFromForks away;
+  // A negative one, and not the default that 0 asks for.
+  for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("threads", options.threads),
+                                    {"batch", options.batch},
+                                    {"sizes", options.sizes},
+                                    {"max_elements", options.max_elements},
+                                    {"max_memory", options.max_memory}}) {
+    if (value < 0) throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
+  }
+  if (options.precision != "f32" && options.precision != "tf32") {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("precision is \"{}\" (known: f32, tf32; a plan says its own types)", options.precision));
+  }
+  auto impl = std::make_shared<Impl>();
+  const DevicePtr machine =
+      OpenMachine({.threads = options.strict ? options.threads : ThreadsFor(options.plan, options.threads),
+                   .wait = options.wait,
+                   .max_isa = "",
+                   .target = options.target,
+                   .precision = options.precision});
+  asked.batch = options.batch;
+  asked.input_shapes = options.input_shapes;
+  asked.max_elements = options.max_elements;
+  asked.max_memory = options.max_memory;
+  TakeQuantization(options.plan, &asked);
+  const size_t count = std::max(static_cast<size_t>(options.sizes), SizesOf(asked).size());
+  if (count > 1) asked.file = ReadForSizes(asked);
+  if (asked.file) asked.memory.reset();  // the caller's, which may be gone when another size comes
+  const std::vector<ModelOptions> listed = SizesOf(asked);
+  impl->device = machine;
+  const auto pool = std::make_shared<BufferPool>();
+  const auto prepare_graph = [machine, pool, path = options.plan](Graph graph, const PlanLoading& loading) {
+    const Plan plan = LoadPlan(path, graph, machine, loading);
+    return Prepare(std::move(graph), plan, machine, pool.get());
+  };
+  std::optional<Graph> graph;
+  ModelOptions base = listed[0];
+  try {
+    graph = LoadModel(base);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadModel || listed.size() > 1 || !ReadIfOpen(asked, &base)) throw;
+  }
+  std::vector<std::string> names;
+  if (graph) {
+    for (const Graph::NodeId id : graph->GraphInputs()) names.push_back(graph->node(id).name);
+  } else {
+    const ModelEnds ends = EndsOf(base);
+    const Plan header = options.plan.empty() ? Plan() : ReadPlanHeader(options.plan);
+    for (const ModelEnds::Input& input : ends.inputs) {
+      names.push_back(input.name);
+      impl->declared_inputs.push_back(Declare(input, header.ends.inputs));
+    }
+    for (const std::string& name : ends.outputs)
+      impl->declared_outputs.emplace_back().name = VisibleLine(name);
+    const auto note =
+        options.plan.empty() ? std::nullopt : NoteOfThreads(options.plan, header, machine->threads());
+    if (note && options.strict) {
+      throw Error(ErrorCode::kUsage, fmt::format("{}: plan: made for {} threads, asked to run with {}",
+                                                 options.plan, header.threads, machine->threads()));
+    }
+    if (note) impl->warnings.push_back(*note);
+  }
+  const auto limit =
+      static_cast<size_t>(graph ? graph->limits().network_bytes : LimitsOf(base).network_bytes);
+  const auto prepare = [=, strict = options.strict](const InputShapes& shapes, bool first) {
+    ModelOptions sized = base;
+    sized.batch = 0;
+    sized.input_shapes.clear();
+    for (size_t i = 0; i < names.size(); ++i) sized.shapes[names[i]] = shapes[i];
+    return prepare_graph(LoadModel(sized), {.other_sizes = !first, .strict = strict});
+  };
+  PreparedSizePtr first;
+  if (graph) {
+    first = std::make_shared<const PreparedSize>(
+        prepare_graph(std::move(*graph), {.strict = options.strict, .notes = &impl->warnings}));
+  }
+  impl->sizes = std::make_unique<PreparedSizes>(std::move(first),
+                                                SizesLimit{count > 0 ? count - 1 : 0, limit}, prepare);
+  for (size_t i = 1; i < listed.size(); ++i) {
+    Graph other = LoadModel(listed[i]);
+    InputShapes shapes;
+    for (const Graph::NodeId id : other.GraphInputs()) shapes.push_back(other.node(id).shape);
+    impl->sizes->For(shapes, [&] {
+      return prepare_graph(std::move(other), {.other_sizes = true, .strict = options.strict});
+    });
+  }
+  return Model(std::move(impl));
+} catch (const Error& error) {
+  ThrowWithSettingNames(error);
+}
+
+Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const DevicePtr& machine) {
+  auto impl = std::make_shared<Model::Impl>();
+  impl->device = machine;
+  impl->sizes = std::make_unique<PreparedSizes>(
+      std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine, nullptr)), SizesLimit(),
+      nullptr);
+  return Model(std::move(impl));
+}
+
+}  // namespace tilesmith
