@@ -122,27 +122,35 @@ class PythonSession {
 
   std::vector<Array> Run(const std::vector<py::object>& given) {
     const Inputs inputs(model_, given, other_sizes_);
+    if (!inputs.first_size() || DependsOnValues()) return RunTensors(inputs.tensors());
     std::vector<Array> outputs;
-    if (!inputs.first_size() || DependsOnValues()) {
-      // The outputs lie in the session until they are copied.
-      std::unique_lock lock(mutex_, std::defer_lock);
-      const std::vector<tilesmith::OutputTensor>* results = nullptr;
-      {
-        const py::gil_scoped_release released;
-        lock.lock();
-        results = &session_.Run(inputs.tensors());
-      }
-      for (const tilesmith::OutputTensor& output : *results) outputs.push_back(OutputArray(output));
-      return outputs;
-    }
     for (const TensorInfo& info : model_.outputs()) outputs.push_back(NewArray(info));
     std::vector<void*> to;
     to.reserve(outputs.size());
     for (Array& output : outputs) to.push_back(output.mutable_data());
-    const py::gil_scoped_release released;
-    const std::lock_guard lock(mutex_);
-    session_.Run(inputs.memory(), std::span<void* const>(to));
+    RunMemory(inputs.memory(), to);
     return outputs;
+  }
+
+  // Inputs by their addresses, of types and layouts that the caller has checked. With addresses of outputs,
+  // shapes are the model's; without, the outputs are returned.
+  std::vector<Array> RunPointers(const std::vector<uintptr_t>& inputs,
+                                 const std::vector<std::vector<int64_t>>& shapes,
+                                 const std::vector<uintptr_t>& outputs) {
+    if (inputs.size() != model_.inputs().size() || shapes.size() != inputs.size() ||
+        (!outputs.empty() && outputs.size() != model_.outputs().size()))
+      throw py::value_error("addresses and shapes must be as many as the model's inputs and outputs");
+    std::vector<const void*> from;
+    for (const uintptr_t address : inputs) from.push_back(reinterpret_cast<const void*>(address));
+    std::vector<void*> to;
+    for (const uintptr_t address : outputs) to.push_back(reinterpret_cast<void*>(address));
+    if (!to.empty()) {
+      RunMemory(from, to);
+      return {};
+    }
+    std::vector<tilesmith::InputTensor> tensors;
+    for (size_t i = 0; i < from.size(); ++i) tensors.push_back({from[i], shapes[i]});
+    return RunTensors(tensors);
   }
 
   std::vector<tilesmith::StepTime> Profile(const std::vector<py::object>& given, int runs) {
@@ -155,6 +163,26 @@ class PythonSession {
   size_t ActivationBytes() const { return session_.activation_bytes(); }
 
  private:
+  void RunMemory(std::span<const void* const> inputs, std::span<void* const> outputs) {
+    const py::gil_scoped_release released;
+    const std::lock_guard lock(mutex_);
+    session_.Run(inputs, outputs);
+  }
+
+  // The outputs lie in the session until they are copied.
+  std::vector<Array> RunTensors(std::span<const tilesmith::InputTensor> inputs) {
+    std::unique_lock lock(mutex_, std::defer_lock);
+    const std::vector<tilesmith::OutputTensor>* results = nullptr;
+    {
+      const py::gil_scoped_release released;
+      lock.lock();
+      results = &session_.Run(inputs);
+    }
+    std::vector<Array> outputs;
+    for (const tilesmith::OutputTensor& output : *results) outputs.push_back(OutputArray(output));
+    return outputs;
+  }
+
   bool DependsOnValues() const {
     return std::ranges::any_of(model_.outputs(), [](const TensorInfo& info) { return info.type.empty(); });
   }
@@ -374,10 +402,12 @@ PYBIND11_MODULE(_tilesmith, module) {
   py::class_<PythonSession>(module, "Session")
       .def(py::init<const tilesmith::Model&, std::vector<int>, bool>())
       .def("run", &PythonSession::Run)
+      .def("run_pointers", &PythonSession::RunPointers)
       .def("profile", &PythonSession::Profile)
       .def_property_readonly("activation_bytes", &PythonSession::ActivationBytes);
   module.def("cores_of_numa_node", &tilesmith::CoresOfNumaNode);
   module.def("core_distance", &tilesmith::CoreDistance);
+  module.def("seconds", &Seconds);
   module.def("tune", &Tune);
   module.def("optimize", &Optimize);
   module.def("graph_tune", &GraphTune);
