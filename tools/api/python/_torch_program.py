@@ -34,7 +34,8 @@ log = logging.getLogger("tilesmith.torch")
 
 _VERSION = 1  # of what an entry of the cache holds
 _TYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16": torch.bfloat16, "bool": torch.bool}
-_TYPES |= {f"{sign}{bits}": getattr(torch, f"{name}{bits}") for bits in (8, 16, 32, 64) for sign, name in (("i", "int"), ("u", "uint"))}
+_TYPES |= {f"i{bits}": getattr(torch, f"int{bits}") for bits in (8, 16, 32, 64)}
+_TYPES |= {f"u{bits}": getattr(torch, f"uint{bits}") for bits in (8, 16, 32, 64)}
 _TO_FIRST, _TO_LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 _version = operator.attrgetter("_version")
 
@@ -60,13 +61,18 @@ class Options:
     program: Optional[Path] = None
     progress: Progress = None
 
+    def seconds(self) -> float:
+        return _seconds("optimize_for", self.optimize_for or 0)
+
     @classmethod
     def of(cls, given: dict[str, Any]) -> Options:
         known = [field.name for field in dataclasses.fields(cls)]
         unknown = sorted(set(given) - set(known))
         if unknown:
             raise ValueError(f"unknown options of tilesmith: {', '.join(unknown)}; known: {', '.join(known)}")
-        return cls(**given)
+        options = cls(**given)
+        options.seconds()  # is refused here where it is none
+        return options
 
     def cores(self) -> int:
         return self.threads or min(torch.get_num_threads(), len(os.sched_getaffinity(0)))
@@ -88,22 +94,26 @@ class Traced:
 def trace(module: torch.nn.Module, args: tuple, kwargs: dict, dynamic_shapes: Any = None) -> Traced:
     """The module without what need not be computed: values that are fixed, tensors that are inputs or there already."""
     traced: dict[str, Any] = {}
+    # A graph's nodes know which modules they are of.
+    run = torch.fx.Interpreter(module).run if isinstance(module, torch.fx.GraphModule) else module
 
     @functools.wraps(module.forward)
     def forward(*args, **kwargs):
-        known = {"input": pytree.tree_leaves((args, kwargs)), "held": [*module.parameters(), *module.buffers()]}
-        leaves, spec = pytree.tree_flatten(module(*args, **kwargs))
-        results, outputs = [], []
+        outputs: list = []
+        held = [*module.parameters(), *module.buffers()]
+        known = {"input": pytree.tree_leaves((args, kwargs)), "held": held, "output": outputs}
+        leaves, spec = pytree.tree_flatten(run(*args, **kwargs))
+        results = []
         for leaf in leaves:
             if isinstance(leaf, (torch.SymInt, torch.SymFloat, torch.SymBool)):
                 raise RuntimeError("the module returns a number that varies")
             if not isinstance(leaf, torch.Tensor):
                 results.append(("value", leaf))
                 continue
-            if not any(leaf is tensor for tensors in (*known.values(), outputs) for tensor in tensors):
+            kind = next((kind for kind, tensors in known.items() if any(leaf is tensor for tensor in tensors)), "output")
+            if kind == "output" and not any(leaf is tensor for tensor in outputs):
                 outputs.append(leaf)
-            places = {kind: place for kind, tensors in (*known.items(), ("output", outputs)) for place, t in enumerate(tensors) if t is leaf}
-            results.append(next(iter(places.items())))
+            results.append((kind, next(place for place, tensor in enumerate(known[kind]) if tensor is leaf)))
         if not outputs:
             raise RuntimeError("the module computes nothing")
         traced.update(results=results, out_spec=spec)
@@ -111,7 +121,7 @@ def trace(module: torch.nn.Module, args: tuple, kwargs: dict, dynamic_shapes: An
 
     flat = torch.nn.Module()
     flat.module, flat.forward = module, forward
-    with torch.no_grad(), warnings.catch_warnings():
+    with torch.no_grad(), torch.fx.traceback.preserve_node_meta(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.export.export(flat, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     return Traced(exported, [*module.parameters(), *module.buffers()], **traced)
@@ -172,7 +182,9 @@ class Program:
         if tensor.dtype is not dtype or tensor.device.type != "cpu":
             raise ValueError(f'input "{name}" is of {tensor.dtype} on {tensor.device}, expected {dtype} on cpu')
         if tensor.requires_grad and torch.is_grad_enabled():
-            raise RuntimeError(f'input "{name}" needs a gradient, which only torch computes: run under torch.no_grad(), or detach() it')
+            raise RuntimeError(
+                f'input "{name}" needs a gradient, which only torch computes: run under torch.no_grad(), or detach() it'
+            )
         if not self._open and tensor.shape != self._shapes[number]:
             raise ValueError(
                 f'input "{name}" has shape {tuple(tensor.shape)}, expected {self._shapes[number]}; '
@@ -188,7 +200,8 @@ class Program:
         options = self._options
         parts = [_VERSION, tilesmith.__version__, torch.__version__, _cpu(), options.cores(), options.precision, *self._graph]
         if options.precision not in ("f32", "bf16"):  # ranges of values are a part of the plan
-            parts += [options.calibrate, *map(_digest, self._weights.values())]
+            parts += [(path, os.stat(path).st_mtime_ns) for path in tilesmith._paths(options.calibrate)]
+            parts += map(_digest, self._weights.values())
         return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
 
     def _prepare(self) -> None:
@@ -217,7 +230,7 @@ class Program:
         weights = {name: _bytes_of(tensor) for name, tensor in self._weights.items()}
         shared = {"threads": options.cores(), "input_shapes": given, "parts": weights}
         tuning = {"precision": options.precision, "calibrate": options.calibrate, "progress": options.progress, **shared}
-        seconds, tuned = _seconds("optimize_for", options.optimize_for or 0), entry / "seconds"
+        seconds, tuned = options.seconds(), entry / "seconds"
         if seconds > 0 or (options.precision != "f32" and not plan.exists()):
             with _locked(entry / "lock"):
                 if seconds > (float(tuned.read_text()) if tuned.exists() else 0):
@@ -253,8 +266,7 @@ class Program:
             signature = program.exported_program.graph_signature
             mutated = [*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()]
             if mutated:
-                names = ", ".join(name.removeprefix("module.") for name in mutated)
-                raise RuntimeError(f"it writes to {names}: only inference is supported, of modules in eval mode")
+                raise RuntimeError(f"it writes to {mutated[0].removeprefix('module.')}: only inference is supported, of modules in eval mode")
             # Weights are inputs meanwhile, so that nothing is computed from them.
             graph, weights = program.model.graph, {}
             for name in [name for name in graph.initializers if name in self._weights]:

@@ -25,7 +25,7 @@ try:
     import torch._dynamo
     from torch.utils import _pytree as pytree
 
-    from ._torch_program import Options, Program, Traced, cache_folder, is_last, log, module_text, trace
+    from ._torch_program import Options, Program, Traced, cache_folder, is_last, log, module_of, module_text, trace
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("tilesmith.torch needs PyTorch: pip install torch onnx onnxscript", name=missing.name) from missing
 
@@ -61,15 +61,19 @@ def compile(
         if dynamic_shapes is not None:
             raise ValueError("give dynamic_batch or dynamic_shapes, not both")
         batch = {0: torch.export.Dim("batch")}
-        dynamic_shapes = pytree.tree_map(lambda leaf: batch if isinstance(leaf, torch.Tensor) and leaf.dim() else None, kwargs or args)
+        dynamic_shapes = pytree.tree_map(lambda leaf: batch if _has_batch(leaf) else None, kwargs or args)
         # Tracing takes a size of one for a constant.
         traced_args, traced_kwargs = pytree.tree_map(_widened, (args, kwargs))
     traced = trace(module, traced_args, traced_kwargs, dynamic_shapes)
     return Compiled(traced, inspect.signature(module.forward), pytree.tree_leaves((args, kwargs)), chosen)
 
 
+def _has_batch(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.dim() > 0
+
+
 def _widened(leaf: Any) -> Any:
-    return torch.cat([leaf, leaf]) if isinstance(leaf, torch.Tensor) and leaf.dim() > 0 and leaf.size(0) == 1 else leaf
+    return torch.cat([leaf, leaf]) if _has_batch(leaf) and leaf.size(0) == 1 else leaf
 
 
 class Compiled:
@@ -128,7 +132,6 @@ class _Graph:
 
     def __init__(self, graph_module: torch.fx.GraphModule, inputs: Sequence[Any], options: Options) -> None:
         self._graph_module, self._options = graph_module, options
-        self._holders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
         # Parameters and buffers, which torch passes with each call.
         self._fixed = [place for place, value in enumerate(inputs) if _is_weight(value)]
         self._free = [place for place, value in enumerate(inputs) if not _is_weight(value)]
@@ -162,18 +165,18 @@ class _Graph:
         except Exception as error:  # whatever it is, torch can run the graph
             if not self._said:
                 self._said = True
-                stacks = [node.meta["nn_module_stack"] for node in self._graph_module.graph.nodes if node.meta.get("nn_module_stack")]
-                path = list(stacks[0].values())[-1][0] if stacks else ""
+                path = next(filter(None, map(module_of, self._graph_module.graph.nodes)), "")
                 warnings.warn(f"tilesmith leaves a graph to torch, from {module_text(path)} on: {error}", stacklevel=3)
             return None
 
     def _with_weights(self, args: Sequence[Any]) -> torch.fx.GraphModule:
         """The graph with its parameters and buffers inside."""
-        module = torch.fx.GraphModule(self._graph_module, torch.fx.Graph())
-        copies: dict[torch.fx.Node, torch.fx.Node] = {}
-        module.graph.output(module.graph.graph_copy(self._graph_module.graph, copies))
+        graph = torch.fx.Graph()
+        graph.output(graph.graph_copy(self._graph_module.graph, {}))
+        module = torch.fx.GraphModule(self._graph_module, graph)
+        holders = [node for node in module.graph.nodes if node.op == "placeholder"]
         for place in self._fixed:
-            node = copies[self._holders[place]]
+            node = holders[place]
             if isinstance(args[place], torch.nn.Parameter):
                 module.register_parameter(node.name, args[place])
             else:
