@@ -87,6 +87,8 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
   EXPECT_THAT(RunProgram({Script("tools/bench-float16"), "--threads", "two"}).err,
               testing::HasSubstr("--threads must be a number from 1 on, got two"));
   EXPECT_THAT(RunProgram({Script("tools/bench-float16")}).err, testing::HasSubstr("give a MODEL.onnx"));
+  EXPECT_THAT(RunProgram({Script("tools/bench-torch"), "--for", "soon"}).err,
+              testing::HasSubstr("--for must be a duration such as 500ms, 90s"));
   EXPECT_THAT(RunProgram({Script("tools/soak"), "--for", "0s", "squeezenet1_1"}).err,
               testing::HasSubstr("must be a time as 90s, 10m or 1h, got 0s"));
 }
@@ -108,6 +110,7 @@ TEST(ScriptsTest, AllUseOneProgram) {
                                                {"tools/soak", model},
                                                {"tools/bench-accuracy"},
                                                {"tools/bench-float16", model},
+                                               {"tools/bench-torch", "--python", model, "resnet18"},
                                                {"tools/gpu-check", "--out", directory.File("out")}};
   for (std::vector<std::string> command : commands) {
     command[0] = Script(command[0]);

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Path = Union[str, "os.PathLike[str]"]
     Bytes = Union[bytes, bytearray, memoryview]
-    AnyModel = Union[Path, Bytes]
+    AnyModel = Union[Path, Bytes, Any]  # or an onnx.ModelProto, or what torch.onnx.export returns
     Parts = Mapping[str, Bytes]
     Texts = Union[str, Iterable[str]]
     Paths = Union[Path, Iterable[Path]]
@@ -87,6 +87,12 @@ def _paths(name: str, paths: Paths) -> list[str]:
 
 def _given(model: AnyModel, parts: Optional[Parts]) -> tuple[Any, dict[str, Bytes]]:
     """A path, or bytes, and what other files hold that those keep data in, by location."""
+    model = getattr(model, "model_proto", model)  # of what torch.onnx.export returns
+    if hasattr(model, "SerializeToString"):
+        try:
+            model = model.SerializeToString()
+        except Exception as error:  # google.protobuf's, of which there are several
+            raise ValueError(f"the model cannot be given in memory, save it to a file, with external data: {error}") from error
     in_memory = isinstance(model, (bytes, bytearray, memoryview))
     if parts and not in_memory:
         raise ValueError("parts are for a model in memory: a file's are read beside it")
@@ -233,7 +239,7 @@ def load(
     parts: Optional[Parts] = None,
     strict: bool = False,
 ) -> Model:
-    """`model` is an ONNX file, its bytes, or the name of a built-in network. Without a plan schedules are the defaults.
+    """`model` is an ONNX file, its bytes, an onnx.ModelProto, or the name of a built-in network. Without a plan schedules are the defaults.
 
     `parts`, of bytes that keep data in other files: what those hold, by the locations that the model gives.
 
@@ -471,3 +477,12 @@ def find_program() -> str:
     if not program:
         raise RuntimeError("the program tilesmith was not found: set TILESMITH or add it to the PATH")
     return program
+
+
+def __getattr__(name: str) -> Any:
+    """tilesmith.torch, which imports PyTorch, once it is used."""
+    if name != "torch":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module(".torch", __name__)

@@ -14,196 +14,14 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "tools/api/python/session.h"
 #include "tools/api/tilesmith.h"
 
 namespace py = pybind11;
 
 namespace {
 
-using tilesmith::TensorInfo;
-using Array = py::array;
-
-// NumPy has no bfloat16: its bytes, as ml_dtypes stores them.
-py::dtype DtypeOf(const std::string& type) {
-  if (type == "bool") return py::dtype("?");
-  if (type == "bf16") return py::dtype("V2");
-  return py::dtype(fmt::format("{}{}", type[0], std::stoi(type.substr(1)) / 8));  // "f4", "u1"
-}
-
-// Tensors in plain layouts have the shape they are declared with, those with channels last that in the same
-// order, blocked ones are flat.
-bool IsPlain(const TensorInfo& info) { return info.layout == "NCHW" || info.shape.size() != 4; }
-
-std::vector<py::ssize_t> ArrayShape(const TensorInfo& info) {
-  const auto& shape = info.shape;
-  if (IsPlain(info)) return {shape.begin(), shape.end()};
-  if (info.layout == "NHWC") return {shape[0], shape[2], shape[3], shape[1]};
-  return {static_cast<py::ssize_t>(info.elements)};
-}
-
-// The strides are given since the header files of pybind11 2.10 read the size of an element wrongly from
-// NumPy 2's dtypes.
-Array NewArray(const TensorInfo& info) {
-  const std::vector<py::ssize_t> shape = ArrayShape(info);
-  std::vector<py::ssize_t> strides(shape.size());
-  auto stride = static_cast<py::ssize_t>(info.bytes / std::max<size_t>(info.elements, 1));
-  for (size_t axis = shape.size(); axis-- > 0; stride *= shape[axis]) strides[axis] = stride;
-  return Array(DtypeOf(info.type), shape, strides);
-}
-
-bool IsTwoRawBytes(const py::dtype& dtype) {
-  return py::cast<std::string>(dtype.attr("kind")) == "V" && py::cast<int>(dtype.attr("itemsize")) == 2;
-}
-
-// What is to be done about an object that NumPy makes no array of: PyTorch's tensors say why.
-std::string WhyNoArray(const py::object& object) {
-  const auto has = [&](const char* attribute) { return py::hasattr(object, attribute); };
-  if (!has("detach") || !has("dtype")) return "is no array";
-  if (has("requires_grad") && object.attr("requires_grad").cast<bool>())
-    return "is a tensor that needs a gradient: give it as x.detach()";
-  const auto type = py::str(object.attr("dtype")).cast<std::string>();
-  if (type == "torch.bfloat16")
-    return "is a tensor of bfloat16, which NumPy has not: give it as x.float(), or for an input of bf16 as "
-           "x.view(torch.int16).numpy().view(\"V2\")";
-  return "is a tensor that NumPy does not take: give it as x.detach().cpu().numpy()";
-}
-
-// Shape as the model counts it, of an array in the order of the input's layout; empty where that is flat.
-std::vector<int64_t> ModelShape(const Array& array, const TensorInfo& info) {
-  const std::vector<int64_t> shape(array.shape(), array.shape() + array.ndim());
-  if (IsPlain(info)) return shape;
-  if (info.layout == "NHWC" && shape.size() == 4) return {shape[0], shape[3], shape[1], shape[2]};
-  return {};
-}
-
-// The input as the session takes it: whatever is given is converted to float32, other types must be given as
-// they are. Sizes that the model leaves open (-1) are the array's; another shape is the session's to judge
-// where `other_sizes`.
-Array InputArray(const py::object& object, const TensorInfo& info, bool other_sizes) {
-  const Array given = Array::ensure(object);
-  if (!given) throw py::value_error(py::str("input \"{}\" {}").format(info.name, WhyNoArray(object)));
-  const std::vector<py::ssize_t> shape(given.shape(), given.shape() + given.ndim());
-  const std::vector<py::ssize_t> expected = ArrayShape(info);
-  const bool fits = std::ranges::equal(shape, expected,
-                                       [](auto size, auto wanted) { return wanted < 0 || size == wanted; });
-  if (!fits && !(other_sizes && IsPlain(info) && shape.size() == expected.size())) {
-    throw py::value_error(py::str("input \"{}\" has shape {}, expected {}")
-                              .format(info.name, py::tuple(py::cast(shape)), py::tuple(py::cast(expected))));
-  }
-  const py::dtype wanted = DtypeOf(info.type);
-  const bool is_real = std::string_view("cSUmM").find(given.dtype().kind()) == std::string_view::npos;
-  const bool converts = info.type == "f32" && is_real;
-  if (!converts && !given.dtype().equal(wanted) && !(info.type == "bf16" && IsTwoRawBytes(given.dtype()))) {
-    throw py::value_error(py::str("input \"{}\" is an array of {}, expected {} ({})")
-                              .format(info.name, given.dtype(), wanted, info.type));
-  }
-  if (converts) return py::array_t<float, py::array::c_style | py::array::forcecast>(given);
-  return Array::ensure(given, py::array::c_style);
-}
-
-// A copy of what a run gave.
-Array OutputArray(const tilesmith::OutputTensor& output) {
-  const TensorInfo info{.name = "",
-                        .shape = output.shape,
-                        .layout = output.layout,
-                        .type = output.type,
-                        .elements = output.elements,
-                        .bytes = output.bytes};
-  Array array = NewArray(info);
-  if (output.bytes > 0) std::memcpy(array.mutable_data(), output.data, output.bytes);
-  return array;
-}
-
-// Inputs as arrays, with their shapes where those are of another size than the model's first.
-class Inputs {
- public:
-  Inputs(const tilesmith::Model& model, const std::vector<py::object>& given, bool other_sizes) {
-    const std::vector<TensorInfo>& infos = model.inputs();
-    if (given.size() != infos.size())
-      throw py::value_error(py::str("{} inputs given, expected {}").format(given.size(), infos.size()));
-    for (size_t i = 0; i < given.size(); ++i) {
-      const Array& array = arrays_.emplace_back(InputArray(given[i], infos[i], other_sizes));
-      memory_.push_back(array.data());
-      shapes_.push_back(ModelShape(array, infos[i]));
-      first_size_ = first_size_ && (shapes_[i].empty() || shapes_[i] == infos[i].shape);
-    }
-    for (size_t i = 0; i < given.size(); ++i) tensors_.push_back({memory_[i], shapes_[i]});
-  }
-
-  bool first_size() const { return first_size_; }
-  std::span<const void* const> memory() const { return memory_; }
-  std::span<const tilesmith::InputTensor> tensors() const { return tensors_; }
-
- private:
-  std::vector<Array> arrays_;
-  std::vector<const void*> memory_;
-  std::vector<std::vector<int64_t>> shapes_;
-  std::vector<tilesmith::InputTensor> tensors_;
-  bool first_size_ = true;
-};
-
-// Python's threads may share a session, so runs take turns.
-class PythonSession {
- public:
-  PythonSession(const tilesmith::Model& model, std::vector<int> cores, bool other_sizes)
-      : model_(model), session_(model.NewSession({std::move(cores)})), other_sizes_(other_sizes) {}
-
-  std::vector<Array> Run(const std::vector<py::object>& given) {
-    const Inputs inputs(model_, given, other_sizes_);
-    std::mutex& turn = Turn();
-    std::vector<Array> outputs;
-    if (!inputs.first_size() || DependsOnValues()) {
-      // The outputs lie in the session until they are copied.
-      std::unique_lock lock(turn, std::defer_lock);
-      const std::vector<tilesmith::OutputTensor>* results = nullptr;
-      {
-        const py::gil_scoped_release released;
-        lock.lock();
-        results = &session_.Run(inputs.tensors());
-      }
-      for (const tilesmith::OutputTensor& output : *results) outputs.push_back(OutputArray(output));
-      return outputs;
-    }
-    for (const TensorInfo& info : model_.outputs()) outputs.push_back(NewArray(info));
-    std::vector<void*> to;
-    to.reserve(outputs.size());
-    for (Array& output : outputs) to.push_back(output.mutable_data());
-    const py::gil_scoped_release released;
-    const std::lock_guard lock(turn);
-    session_.Run(inputs.memory(), std::span<void* const>(to));
-    return outputs;
-  }
-
-  std::vector<tilesmith::StepTime> Profile(const std::vector<py::object>& given, int runs) {
-    const Inputs inputs(model_, given, other_sizes_);
-    std::mutex& turn = Turn();
-    const py::gil_scoped_release released;
-    const std::lock_guard lock(turn);
-    return session_.Profile(inputs.tensors(), runs);
-  }
-
-  size_t ActivationBytes() const { return session_.activation_bytes(); }
-
- private:
-  bool DependsOnValues() const {
-    return std::ranges::any_of(model_.outputs(), [](const TensorInfo& info) { return info.type.empty(); });
-  }
-
-  // Behind a fork nobody is there who could end a turn that was under way. With the GIL held.
-  std::mutex& Turn() {
-    if (process_ == getpid()) return *turn_;
-    [[maybe_unused]] const std::mutex* const for_ever = turn_.release();
-    turn_ = std::make_unique<std::mutex>();
-    process_ = getpid();
-    return *turn_;
-  }
-
-  const tilesmith::Model model_;
-  tilesmith::Session session_;
-  const bool other_sizes_;
-  std::unique_ptr<std::mutex> turn_ = std::make_unique<std::mutex>();
-  pid_t process_ = getpid();  // in which turns were taken
-};
+using namespace tilesmith::python;
 
 // A model as Python gives it: a path, or bytes with those of its parts by location. Holds the bytes' views.
 class GivenModel {
@@ -427,10 +245,12 @@ PYBIND11_MODULE(_tilesmith, module) {
   py::class_<PythonSession>(module, "Session")
       .def(py::init<const tilesmith::Model&, std::vector<int>, bool>())
       .def("run", &PythonSession::Run)
+      .def("run_pointers", &PythonSession::RunPointers)
       .def("profile", &PythonSession::Profile)
       .def_property_readonly("activation_bytes", &PythonSession::ActivationBytes);
   module.def("cores_of_numa_node", &tilesmith::CoresOfNumaNode);
   module.def("core_distance", &tilesmith::CoreDistance);
+  module.def("seconds", &Seconds);
   module.def("tune", &Tune);
   module.def("optimize", &Optimize);
   module.def("graph_tune", &GraphTune);
