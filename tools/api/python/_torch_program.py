@@ -46,14 +46,15 @@ class Options:
 
     `optimize_for`: seconds, or a text such as "60s", to tune the network for, unless the cache has a plan that was
     tuned as long; 0: the cache's plan, or default schedules. `threads` 0: torch.get_num_threads(), or the cores there
-    are. `precision`, `calibrate`, `program` and `progress` are as in tilesmith.optimize, `wait` and `max_memory` as in
-    tilesmith.load, and `sizes`, of inputs whose sizes are open. `cache`: a folder other than cache_folder().
+    are. `precision`, `calibrate`, `max_output_error`, `program` and `progress` are as in tilesmith.optimize, `wait` and
+    `max_memory` as in tilesmith.load, and `sizes`, of inputs whose sizes are open. `cache`: a folder other than cache_folder().
     """
 
     optimize_for: Duration = 0
     precision: str = "f32"
     threads: int = 0
     calibrate: Paths = ()
+    max_output_error: float = 0
     sizes: int = 4
     wait: str = "sleep"
     max_memory: int = 0
@@ -200,7 +201,8 @@ class Program:
         options = self._options
         parts = [_VERSION, tilesmith.__version__, torch.__version__, _cpu(), options.cores(), options.precision, *self._graph]
         if options.precision not in ("f32", "bf16"):  # ranges of values are a part of the plan
-            parts += [(path, os.stat(path).st_mtime_ns) for path in tilesmith._paths(options.calibrate)]
+            parts += [(path, os.stat(path).st_mtime_ns) for path in tilesmith._paths("calibrate", options.calibrate)]
+            parts.append(options.max_output_error)
             parts += map(_digest, self._weights.values())
         return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
 
@@ -229,7 +231,8 @@ class Program:
         given = [f"{name}={'x'.join(map(str, shape))}" for name, shape in zip(self._names, shapes)] if self._open else []
         weights = {name: _bytes_of(tensor) for name, tensor in self._weights.items()}
         shared = {"threads": options.cores(), "input_shapes": given, "parts": weights}
-        tuning = {"precision": options.precision, "calibrate": options.calibrate, "progress": options.progress, **shared}
+        taken = ("precision", "calibrate", "max_output_error", "progress")
+        tuning = {**{name: getattr(options, name) for name in taken}, **shared}
         seconds, tuned = options.seconds(), entry / "seconds"
         if seconds > 0 or (options.precision != "f32" and not plan.exists()):
             with _locked(entry / "lock"):
