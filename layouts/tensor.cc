@@ -33,7 +33,8 @@ AlignedBuffer::AlignedBuffer(size_t bytes, NewMemory holds) : bytes_(bytes) {
   const auto address = reinterpret_cast<intptr_t>(noted);
   data_.reset(reinterpret_cast<std::byte*>(noted) + (RoundUp(address, alignment) - address));
   static_cast<void**>(data_.get())[-1] = given;
-  if (alignment == kHugePage) madvise(data_.get(), size, MADV_HUGEPAGE);
+  // Not those at the end, of which the kernel would bring all where a part is in use.
+  if (alignment == kHugePage) madvise(data_.get(), wanted / kHugePage * kHugePage, MADV_HUGEPAGE);
   if (holds == NewMemory::kAnything) return;
   auto* const pages = static_cast<volatile std::byte*>(data_.get());
   for (int64_t at = 0; at < wanted; at += kPage) pages[at] = std::byte{0};
