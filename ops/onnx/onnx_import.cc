@@ -80,8 +80,9 @@ std::string InOneFile(const ModelView& model, const std::string& source) {
   return Serialize(proto);
 }
 
-OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source) {
-  onnx::ModelProto model = ParseApart(bytes, source).proto;
+namespace {
+
+OnnxSummary SummaryOf(onnx::ModelProto model) {
   OnnxSummary summary;
   summary.opset = DefaultOpset(model);
   std::set<std::string> weights;
@@ -97,6 +98,14 @@ OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source) {
   summary.parts = PartsOf(model);
   return summary;
 }
+
+}  // namespace
+
+OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source) {
+  return SummaryOf(ParseApart(bytes, source).proto);
+}
+
+OnnxSummary SummarizeOnnxFile(const std::string& path) { return SummaryOf(ParseFileApart(path).proto); }
 
 std::string ProtobufVersion() { return google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION); }
 
