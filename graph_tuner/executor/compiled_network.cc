@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
+#include <cfenv>
 #include <map>
 #include <set>
 #include <span>
@@ -12,6 +14,7 @@
 #include "graph_tuner/executor/ownership.h"
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/plan/planned_conversions.h"
+#include "layouts/base/thread_team.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/pool/pool.h"
@@ -82,10 +85,7 @@ class Compiler {
     network_.program = BuildProgram(graph_, schedules_, plan_.ends.outputs);
     network_.places = PlaceRegions(network_.program);
     DescribeSteps();
-    for (const Step& step : network_.program.steps) {
-      ThrowIfStopped(stop_);
-      network_.kernels.push_back(BuildKernel(step));
-    }
+    BuildKernels();
     for (size_t i = 0; i < network_.steps.size(); ++i) {
       const Kernel& kernel = *network_.kernels[i];
       network_.steps[i].packed_weight_bytes = static_cast<int64_t>(PackedWeightsOf(kernel).size_bytes());
@@ -102,10 +102,62 @@ class Compiler {
   }
 
  private:
-  std::unique_ptr<Kernel> BuildKernel(const Step& step) {
+  // What a step's kernel is made of, and refers to until it is.
+  struct Parts {
+    OpPtr op, first;
+  };
+
+  // The steps one by one, each by whichever of the team's threads is free: what takes long is packing
+  // weights, which leave the graph here and are gone behind that.
+  void BuildKernels() {
+    const std::vector<Step>& steps = network_.program.steps;
+    std::vector<Parts> parts;
+    for (const Step& step : steps) parts.push_back(TakeParts(step));
+    network_.kernels.resize(steps.size());
+    FirstError error;
+    std::atomic<size_t> next = 0;
+    const auto build = [&] {
+      for (size_t i = next++; i < steps.size() && !error.raised(); i = next++) {
+        try {
+          ThrowIfStopped(stop_);
+          network_.kernels[i] = BuildKernel(steps[i], parts[i]);
+          parts[i] = {};
+        } catch (...) {
+          error.Capture();
+        }
+      }
+    };
+    // Weights are rounded as they would be here, and not as a team's threads do while a network runs.
+    std::fenv_t rounding;
+    std::fegetenv(&rounding);
+    RunOnTeam(device_.ReadsHostMemory() ? device_.threads() : 1, [&](int) {
+      std::fesetenv(&rounding);
+      build();
+    });
+    error.Rethrow();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (auto* const conv = dynamic_cast<ConvKernel*>(network_.kernels[i].get());
+          conv != nullptr && IsConv(steps[i]))
+        network_.convs.push_back({graph_.node(steps[i].node).name, conv});
+    }
+  }
+
+  bool IsConv(const Step& step) const {
+    return step.kind == StepKind::kNode && schedules_[step.node].conv_template != nullptr;
+  }
+
+  Parts TakeParts(const Step& step) {
+    if (step.kind != StepKind::kNode) return {};
+    const NodeSchedule& schedule = schedules_[step.node];
+    if (IsConv(step))
+      return {graph_.Release(step.node), schedule.first ? graph_.Release(*schedule.first) : nullptr};
+    return {network_.ops.emplace_back(schedule.tuned ? schedule.tuned : graph_.node(step.node).op), nullptr};
+  }
+
+  std::unique_ptr<Kernel> BuildKernel(const Step& step, const Parts& parts) const {
     const Program& program = network_.program;
     const Value& written = program.values[step.write];
-    if (step.kind == StepKind::kNode) return BuildNodeKernel(step);
+    if (step.kind == StepKind::kNode) return BuildNodeKernel(step, parts);
     if (step.kind == StepKind::kTransform) {
       const Layout& from = program.values[step.reads[0]].layout;
       return device_.BuildTransform(written.shape, from, written.layout);
@@ -114,20 +166,14 @@ class Compiler {
     return device_.BuildCopy(region.images, region.image_bytes);
   }
 
-  std::unique_ptr<Kernel> BuildNodeKernel(const Step& step) {
-    const Node& node = graph_.node(step.node);
+  std::unique_ptr<Kernel> BuildNodeKernel(const Step& step, const Parts& parts) const {
     const NodeSchedule& schedule = schedules_[step.node];
-    if (schedule.conv_template == nullptr) {
-      const OpPtr& op = network_.ops.emplace_back(schedule.tuned ? schedule.tuned : node.op);
-      return device_.BuildOp(*op, {graph_.InputShapes(step.node), node.shape, schedule.out, device_.target(),
-                                   StoredTypes(schedule), pool_});
+    if (IsConv(step)) {
+      return device_.BuildConv(*schedule.conv_template, schedule.workload, schedule.config,
+                               WeightsOf(*parts.op, parts.first.get(), pool_));
     }
-    const OpPtr conv = graph_.Release(step.node);
-    const OpPtr first = schedule.first ? graph_.Release(*schedule.first) : nullptr;
-    std::unique_ptr<ConvKernel> kernel = device_.BuildConv(
-        *schedule.conv_template, schedule.workload, schedule.config, WeightsOf(*conv, first.get(), pool_));
-    network_.convs.push_back({node.name, kernel.get()});
-    return kernel;
+    return device_.BuildOp(*parts.op, {graph_.InputShapes(step.node), graph_.node(step.node).shape,
+                                       schedule.out, device_.target(), StoredTypes(schedule), pool_});
   }
 
   // Whether the process's own kernel for it is the wrapped reference.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "layouts/base/check.h"
@@ -13,24 +14,49 @@
 namespace tilesmith {
 namespace {
 
-// Calls body(i, k) for every element i of a tensor, whose scale is number k.
-template <typename Body>
-void ForEachScaled(const Shape& shape, const Quantization& quantization, const Body& body) {
+// Elements of a tensor, side by side, whose scales are one, or side by side as well.
+struct ScaledRun {
+  int64_t first = 0, count = 0;
+  int64_t scale = 0;  // the first one's
+  bool one_scale = true;
+};
+
+// Calls visit(ScaledRun) for all elements of a tensor.
+template <typename Visit>
+void ForEachRun(const Shape& shape, const Quantization& quantization, const Visit& visit) {
   const int64_t count = ElementCount(shape);
-  if (quantization.per_tensor()) {
-    for (int64_t i = 0; i < count; ++i) body(i, 0);
-    return;
-  }
+  if (quantization.per_tensor()) return visit(ScaledRun{0, count, 0, true});
   const int64_t inner = DenseStrides(shape)[quantization.axis], size = shape[quantization.axis];
-  const int64_t block = quantization.block, blocks = block > 0 ? CeilDiv(size, block) : 0;
-  if (block == 0) {
-    for (int64_t i = 0; i < count; ++i) body(i, i / inner % size);
-    return;
+  if (quantization.block > 0) {
+    const int64_t blocks = CeilDiv(size, quantization.block);
+    for (int64_t i = 0; i < count; i += inner) {
+      const int64_t scale = (i / inner / size * blocks + i / inner % size / quantization.block) * inner;
+      visit(ScaledRun{i, inner, scale, false});
+    }
+  } else if (inner == 1) {
+    for (int64_t i = 0; i < count; i += size) visit(ScaledRun{i, size, 0, false});
+  } else {
+    for (int64_t i = 0; i < count; i += inner) visit(ScaledRun{i, inner, i / inner % size, true});
   }
-  for (int64_t i = 0; i < count; i += inner) {
-    const int64_t first = (i / inner / size * blocks + i / inner % size / block) * inner;
-    for (int64_t k = 0; k < inner; ++k) body(i + k, first + k);
-  }
+}
+
+// to[i] = convert(from[i], scale, zero point) for all elements.
+template <typename From, typename To, typename Convert>
+void ConvertScaled(const From* from, To* to, const Shape& shape, const Quantization& quantization,
+                   const Convert& convert) {
+  ForEachRun(shape, quantization, [&](const ScaledRun& run) {
+    const float* const scales = quantization.scales.data() + run.scale;
+    const int32_t* const zero_points = quantization.zero_points.data() + run.scale;
+    const From* const in = from + run.first;
+    To* const out = to + run.first;
+    if (!run.one_scale) {
+      for (int64_t i = 0; i < run.count; ++i) out[i] = convert(in[i], scales[i], zero_points[i]);
+      return;
+    }
+    const float scale = *scales;
+    const int32_t zero_point = *zero_points;
+    for (int64_t i = 0; i < run.count; ++i) out[i] = convert(in[i], scale, zero_point);
+  });
 }
 
 }  // namespace
@@ -112,24 +138,25 @@ Tensor Quantized(const Tensor& reals, const Quantization& quantization) {
   const StoredRange range = RangeOf(quantization.type);
   VisitType(quantization.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    T* const to = out.data<T>();
-    ForEachScaled(out.shape(), quantization, [&](int64_t i, int64_t k) {
-      to[i] = static_cast<T>(
-          QuantizedValue(reals.floats()[i], quantization.scales[k], quantization.zero_points[k], range));
-    });
+    ConvertScaled(reals.floats(), out.data<T>(), out.shape(), quantization,
+                  [range](float real, float scale, int32_t zero_point) {
+                    return static_cast<T>(QuantizedValue(real, scale, zero_point, range));
+                  });
   });
   return out;
 }
 
 Tensor Dequantized(const Tensor& stored, const Quantization& quantization) {
-  Tensor out(stored.shape());
+  Tensor out(stored.shape(), Layout::Nchw(), NewMemory::kAnything);
   VisitType(stored.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    const T* const from = stored.data<T>();
-    ForEachScaled(out.shape(), quantization, [&](int64_t i, int64_t k) {
-      const int64_t steps = static_cast<int64_t>(from[i]) - quantization.zero_points[k];
-      out.floats()[i] = static_cast<float>(steps) * quantization.scales[k];
-    });
+    // Of 32 bits there is no zero point but 0, so that these steps are enough where numbers are no larger.
+    using Steps = std::conditional_t<std::is_integral_v<T> && (sizeof(T) < 4 || std::is_same_v<T, int32_t>),
+                                     int32_t, int64_t>;
+    ConvertScaled(stored.data<T>(), out.floats(), out.shape(), quantization,
+                  [](T number, float scale, int32_t zero_point) {
+                    return static_cast<float>(static_cast<Steps>(number) - zero_point) * scale;
+                  });
   });
   return out;
 }

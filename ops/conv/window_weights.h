@@ -1,6 +1,8 @@
 // Weights in the order in which sums over windows (window_plan.h) read them.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/conv/window_plan.h"
 
 namespace tilesmith {
@@ -30,13 +32,15 @@ void PackWindowWeights(const WindowPlan& plan, const Weight* weights, Number* pa
   const int64_t pixel = plan.depthwise ? 1 : plan.pixel_numbers;
   for (int64_t i = 0; i < conv.kh; ++i) {
     for (int64_t j = 0; j < conv.kw; j += plan.run_columns) {
-      for (int64_t k = 0; k < plan.run_length; ++k) {
-        const int64_t c = k % pixel, column = j + k / pixel;
-        const bool inside = c < channels && k / pixel < plan.run_columns && column < conv.kw;
-        const int64_t at = k / plan.word * plan.word * plan.lanes + k % plan.word;
-        packed[at] = inside ? convert(weights[c * taps + i * conv.kw + column]) : Number{0};
+      int64_t c = 0, column = j;  // of the number
+      const int64_t end = std::min(j + plan.run_columns, conv.kw);
+      for (int64_t k = 0; k < plan.run_length; k += plan.word, packed += plan.word * plan.lanes) {
+        for (int64_t n = 0; n < plan.word; ++n) {
+          const bool inside = c < channels && column < end;
+          packed[n] = inside ? convert(weights[c * taps + i * conv.kw + column]) : Number{0};
+          if (++c == pixel) c = 0, ++column;
+        }
       }
-      packed += plan.run_length * plan.lanes;
     }
   }
 }

@@ -1,5 +1,7 @@
 #include "ops/onnx/host_model.h"
 
+#include <fmt/format.h>
+
 #include "ops/onnx/importer.h"
 #include "ops/onnx/node_spec.h"
 #include "ops/onnx/tensor_proto.h"
@@ -7,6 +9,7 @@
 namespace tilesmith {
 namespace {
 
+// Without the constants' data.
 onnx::ModelProto ProtoOf(const HostModel& model) {
   onnx::ModelProto proto = NewModelProto(model.name, model.opset);
   onnx::GraphProto& graph = *proto.mutable_graph();
@@ -21,7 +24,6 @@ onnx::ModelProto ProtoOf(const HostModel& model) {
     tensor.set_name(constant.name);
     tensor.set_data_type(constant.type);
     for (const int64_t size : constant.shape) tensor.add_dims(size);
-    tensor.set_raw_data(constant.bytes.data(), constant.bytes.size());
   }
   for (const HostNode& node : model.nodes) {
     onnx::NodeProto& to = *graph.add_node();
@@ -43,9 +45,24 @@ onnx::ModelProto ProtoOf(const HostModel& model) {
 }  // namespace
 
 Graph ImportHostModel(const HostModel& model, const ImportOptions& options) {
-  return TakeModel(ProtoOf(model), model.name, TensorReader()).Import(options);
+  ParsedModel parsed{ProtoOf(model)};
+  std::map<std::string, std::span<const std::byte>> parts;
+  for (const HostConstant& constant : model.constants) {
+    const std::string location = fmt::format("constant {}", parts.size());
+    parsed.data.push_back({location, 0, std::ssize(constant.bytes)});
+    parts[location] = constant.bytes;
+  }
+  parsed.file = PartsInMemory(std::move(parts));
+  return TakeModel(std::move(parsed), model.name, TensorReader()).Import(options);
 }
 
-std::string OnnxBytes(const HostModel& model) { return Serialize(ProtoOf(model)); }
+std::string OnnxBytes(const HostModel& model) {
+  onnx::ModelProto proto = ProtoOf(model);
+  for (size_t i = 0; i < model.constants.size(); ++i) {
+    const std::span<const std::byte> bytes = model.constants[i].bytes;
+    proto.mutable_graph()->mutable_initializer(static_cast<int>(i))->set_raw_data(bytes.data(), bytes.size());
+  }
+  return Serialize(proto);
+}
 
 }  // namespace tilesmith

@@ -82,14 +82,18 @@ void CheckOptions(const Content& model, const ImportOptions& options) {
   for (const auto& [name, tensor] : options.constants) need(name, inputs, "input or initializer");
 }
 
-void TakeConstants(onnx::GraphProto& proto, TensorReader& reader, Content& content) {
-  for (onnx::TensorProto& initializer : *proto.mutable_initializer()) {
+void TakeConstants(ParsedModel& model, TensorReader& reader, Content& content) {
+  onnx::GraphProto& proto = *model.proto.mutable_graph();
+  for (int i = 0; i < proto.initializer_size(); ++i) {
+    onnx::TensorProto& initializer = *proto.mutable_initializer(i);
     const std::string& name = initializer.name();
+    const PartPlace data = static_cast<size_t>(i) < model.data.size() ? model.data[i] : PartPlace();
     try {
       const NarrowType* const narrow = NarrowTypeOf(initializer.data_type());
       content.constants.push_back(
           {name,
-           std::make_shared<const Tensor>(reader.Read(initializer, fmt::format("initializer \"{}\"", name))),
+           std::make_shared<const Tensor>(reader.ReadApart(initializer, model.file.get(), data,
+                                                           fmt::format("initializer \"{}\"", name))),
            narrow == nullptr ? 0 : narrow->number});
       FreeData(initializer);
     } catch (const Error& error) {
@@ -214,17 +218,17 @@ int64_t DefaultOpset(const onnx::ModelProto& model) {
   return 0;
 }
 
-OnnxFile TakeModel(onnx::ModelProto model, const std::string& source, TensorReader reader) {
+OnnxFile TakeModel(ParsedModel model, const std::string& source, TensorReader reader) {
   auto content = std::make_shared<Content>();
   content->source = source;
-  content->opset = DefaultOpset(model);
+  content->opset = DefaultOpset(model.proto);
   CheckOpset(content->opset, source);
-  content->functions = FunctionsOf(model, source, reader);
-  onnx::GraphProto& graph = *model.mutable_graph();
+  content->functions = FunctionsOf(model.proto, source, reader);
+  onnx::GraphProto& graph = *model.proto.mutable_graph();
   content->inputs.Swap(graph.mutable_input());
   for (const onnx::ValueInfoProto& output : graph.output()) content->outputs.push_back(output.name());
   content->narrow_outputs = NarrowOutputs(graph);
-  TakeConstants(graph, reader, *content);
+  TakeConstants(model, reader, *content);
   TakeNodes(graph, reader, *content);
   return OnnxFile(std::move(content));
 }

@@ -7,19 +7,17 @@
 #include <string>
 
 #include "ops/onnx/onnx_import.h"
+#include "ops/onnx/parsed_model.h"
 #include "ops/onnx/tensor_proto.h"
 
 namespace tilesmith {
-
-// Throws Error(kBadModel) starting with `source` when the bytes are no model with a graph that has outputs.
-onnx::ModelProto ParseModel(std::string_view bytes, const std::string& source);
 
 // The version of the default domain; 0 when the model names none.
 int64_t DefaultOpset(const onnx::ModelProto& model);
 
 // The body of OnnxFile::Parse; see there for errors. Constants leave the model as they are read, so that all
 // weights are never held twice.
-OnnxFile TakeModel(onnx::ModelProto model, const std::string& source, TensorReader reader);
+OnnxFile TakeModel(ParsedModel model, const std::string& source, TensorReader reader);
 
 // Locations of data in other parts, each once.
 std::set<std::string> PartsOf(onnx::ModelProto& model);

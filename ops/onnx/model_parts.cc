@@ -60,16 +60,14 @@ std::vector<std::string> StepsOf(const std::string& location) {
   return steps;
 }
 
-class FolderParts : public ModelParts {
- public:
-  explicit FolderParts(std::string folder) : folder_(std::move(folder)) {}
+// A file that is open, and the bytes that it had then.
+struct File {
+  Descriptor descriptor;
+  int64_t bytes = 0;
 
-  int64_t Size(const std::string& location) const override { return Find(location).bytes; }
-
-  void Read(const std::string& location, int64_t offset, std::span<std::byte> to) const override {
-    const File& file = Find(location);
+  void Read(int64_t offset, std::span<std::byte> to) const {
     while (!to.empty()) {
-      const ssize_t count = pread(file.descriptor.value(), to.data(), to.size(), offset);
+      const ssize_t count = pread(descriptor.value(), to.data(), to.size(), offset);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) Refuse(fmt::format("which cannot be read: {}", std::strerror(errno)));
       if (count == 0) Refuse("which became shorter while it was read");
@@ -77,13 +75,31 @@ class FolderParts : public ModelParts {
       offset += count;
     }
   }
+};
+
+class OneFile : public ModelParts {
+ public:
+  explicit OneFile(File file) : file_(std::move(file)) {}
+  int64_t Size(const std::string&) const override { return file_.bytes; }
+  void Read(const std::string&, int64_t offset, std::span<std::byte> to) const override {
+    file_.Read(offset, to);
+  }
 
  private:
-  struct File {
-    Descriptor descriptor;
-    int64_t bytes = 0;
-  };
+  const File file_;
+};
 
+class FolderParts : public ModelParts {
+ public:
+  explicit FolderParts(std::string folder) : folder_(std::move(folder)) {}
+
+  int64_t Size(const std::string& location) const override { return Find(location).bytes; }
+
+  void Read(const std::string& location, int64_t offset, std::span<std::byte> to) const override {
+    Find(location).Read(offset, to);
+  }
+
+ private:
   // The file stays where it is as long as the object lives.
   const File& Find(const std::string& location) const {
     const std::lock_guard lock(mutex_);
@@ -126,7 +142,9 @@ class FolderParts : public ModelParts {
 
 class MemoryParts : public ModelParts {
  public:
-  explicit MemoryParts(std::map<std::string, std::span<const std::byte>> parts) : parts_(std::move(parts)) {}
+  explicit MemoryParts(std::map<std::string, std::span<const std::byte>> parts,
+                       std::shared_ptr<const std::string> held = nullptr)
+      : parts_(std::move(parts)), held_(std::move(held)) {}
 
   int64_t Size(const std::string& location) const override { return std::ssize(Find(location)); }
   void Read(const std::string& location, int64_t offset, std::span<std::byte> to) const override {
@@ -141,21 +159,7 @@ class MemoryParts : public ModelParts {
   }
 
   const std::map<std::string, std::span<const std::byte>> parts_;
-};
-
-class HeldPart : public ModelParts {
- public:
-  HeldPart(const std::string& location, std::string bytes)
-      : bytes_(std::move(bytes)), memory_({{location, std::as_bytes(std::span(bytes_))}}) {}
-
-  int64_t Size(const std::string& location) const override { return memory_.Size(location); }
-  void Read(const std::string& location, int64_t offset, std::span<std::byte> to) const override {
-    memory_.Read(location, offset, to);
-  }
-
- private:
-  const std::string bytes_;
-  const MemoryParts memory_;
+  const std::shared_ptr<const std::string> held_;  // what they lie in, where nobody else holds it
 };
 
 }  // namespace
@@ -165,12 +169,23 @@ ModelPartsPtr FilesBeside(const std::string& model_path) {
   return std::make_shared<FolderParts>(folder.empty() ? "." : folder.string());
 }
 
+ModelPartsPtr WholeFile(const std::string& path) {
+  struct stat status {};
+  // A pipe is not touched: opening and closing one takes its writer's reader away.
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return nullptr;
+  Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (file.value() < 0 || fstat(file.value(), &status) != 0 || !S_ISREG(status.st_mode)) return nullptr;
+  return std::make_shared<OneFile>(File{std::move(file), status.st_size});
+}
+
 ModelPartsPtr PartsInMemory(std::map<std::string, std::span<const std::byte>> parts) {
   return std::make_shared<MemoryParts>(std::move(parts));
 }
 
 ModelPartsPtr OwnPart(const std::string& location, std::string bytes) {
-  return std::make_shared<HeldPart>(location, std::move(bytes));
+  auto held = std::make_shared<const std::string>(std::move(bytes));
+  const std::map parts = {std::pair(location, std::as_bytes(std::span(*held)))};
+  return std::make_shared<MemoryParts>(parts, std::move(held));
 }
 
 }  // namespace tilesmith

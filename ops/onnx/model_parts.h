@@ -26,11 +26,19 @@ class ModelParts {
 };
 using ModelPartsPtr = std::shared_ptr<const ModelParts>;
 
+// Bytes of a part.
+struct PartPlace {
+  std::string location = "";
+  int64_t offset = 0, bytes = 0;
+};
+
 // Files in the folder of the model, and in folders of that. A location is a relative path that, with its "."
 // and ".." resolved, stays inside; no step of it may be a symbolic link, and its end must be a regular file.
 // What is anything else is not opened. Each file is opened once, when it is first asked for, and read, not
 // mapped: one that shrinks meanwhile is an Error.
 ModelPartsPtr FilesBeside(const std::string& model_path);
+// One regular file, opened here, as a part of any location; null where there is none to read.
+ModelPartsPtr WholeFile(const std::string& path);
 
 // Memory by location, which outlives the object.
 ModelPartsPtr PartsInMemory(std::map<std::string, std::span<const std::byte>> parts);

@@ -45,6 +45,13 @@ int64_t SizeOf(const ModelNode& node) {
   return size;
 }
 
+// Calls visit(tensor) for each input, and for what bodies read of what is around them.
+template <typename Visit>
+void ForEachRead(const ModelNode& node, const Visit& visit) {
+  std::ranges::for_each(node.inputs, visit);
+  for (const auto& [name, body] : node.bodies) std::ranges::for_each(FreeNames(*body), visit);
+}
+
 // A tensor without elements. There is only one of its shape and type, so that its value is known wherever
 // these are: it is a constant, and what follows from it and other constants is computed at load time. A node
 // that would compute one never enters the graph.
@@ -83,10 +90,17 @@ void NodeImporter::AddInput(const std::string& name, const Shape& shape, DataTyp
 }
 
 void NodeImporter::AddReader(const ModelNode& node) {
-  read_.insert(node.inputs.begin(), node.inputs.end());
-  for (const auto& [name, body] : node.bodies) {
-    for (const std::string& tensor : FreeNames(*body)) read_.insert(tensor);
-  }
+  ForEachRead(node, [&](const std::string& tensor) { ++read_[tensor]; });
+}
+
+// Behind the node, unless it is left to the tail.
+void NodeImporter::LetGo(const ModelNode& node) {
+  ForEachRead(node, [&](const std::string& tensor) {
+    const auto value = values_.find(tensor);
+    if (--read_[tensor] > 0 || value == values_.end()) return;
+    value->second.info.constant = nullptr;
+    value->second.info.stored = nullptr;
+  });
 }
 
 Graph::NodeId NodeImporter::AddNamed(const std::string& name, OpPtr op,
@@ -312,7 +326,8 @@ void NodeImporter::Take(const ModelNode& node) {
   } else if (!Reads(node, State::kUnknown)) {
     try {
       if (Reads(node, State::kLate)) return Defer(node);
-      return BuildOutputs(node, name);
+      BuildOutputs(node, name);
+      return LetGo(node);
     } catch (const NeedsConstant&) {
       return Defer(node);
     } catch (const Error& error) {
@@ -352,19 +367,15 @@ void NodeImporter::AddOutput(const std::string& name) {
 // The graph's outputs become the tensors that the tail reads, and those of the model's outputs that it has.
 void NodeImporter::AddTail(const std::vector<std::string>& outputs) {
   std::unordered_set<std::string> needed(outputs.begin(), outputs.end());
-  const auto reads = [](const ModelNode& node, const auto& visit) {
-    std::ranges::for_each(node.inputs, visit);
-    for (const auto& [name, body] : node.bodies) std::ranges::for_each(FreeNames(*body), visit);
-  };
   std::vector<ModelNode> nodes;
   for (size_t i = late_.size(); i-- > 0;) {
     const auto is_needed = [&](const std::string& output) { return needed.contains(output); };
     if (std::ranges::none_of(late_[i].outputs, is_needed)) continue;
-    reads(late_[i], [&](const std::string& tensor) { needed.insert(tensor); });
+    ForEachRead(late_[i], [&](const std::string& tensor) { needed.insert(tensor); });
     nodes.push_back(std::move(late_[i]));
   }
   std::ranges::reverse(nodes);
-  for (const ModelNode& node : nodes) reads(node, [&](const std::string& tensor) { ReadLate(tensor); });
+  for (const ModelNode& node : nodes) ForEachRead(node, [&](const std::string& tensor) { ReadLate(tensor); });
   for (const std::string& output : outputs) ReadLate(output);
   for (const std::string& tensor : late_reads_) AddOutput(tensor);
   graph_.SetTail(MakeNodeTail({.name = options_.source,

@@ -47,9 +47,10 @@ class NodeImporter {
   Refusals& problems() { return problems_; }
   // Names that only the graph's inputs and outputs may have.
   void Reserve(const std::string& name) { reserved_.insert(name); }
-  // Tensors that somebody reads: outputs nobody reads are not computed.
+  // Tensors that somebody reads: outputs nobody reads are not computed, and a constant is let go when the
+  // last node that reads it has been taken in.
   void AddReader(const ModelNode& node);
-  void AddReader(const std::string& tensor) { read_.insert(tensor); }
+  void AddReader(const std::string& tensor) { ++read_[tensor]; }
 
   // Takes in one node, and those that stand for it. What is not supported is kept for Finish to report.
   void Add(ModelNode node);
@@ -74,6 +75,7 @@ class NodeImporter {
   };
 
   void Take(const ModelNode& node);
+  void LetGo(const ModelNode& node);
   bool Reads(const ModelNode& node, State state) const;
   void Defer(const ModelNode& node);
   void ReadLate(const std::string& tensor);
@@ -101,7 +103,8 @@ class NodeImporter {
   int64_t operations_left_;  // of SizeLimits::folded_operations
   int64_t expansion_left_;
   std::unordered_map<std::string, Value> values_;
-  std::unordered_set<std::string> read_, reserved_;
+  std::unordered_map<std::string, int64_t> read_;  // by how many that are still to come
+  std::unordered_set<std::string> reserved_;
   std::deque<ModelNode> pending_;
   Refusals problems_;
   std::vector<ModelNode> late_;

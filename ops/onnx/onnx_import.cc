@@ -1,7 +1,6 @@
 #include "ops/onnx/onnx_import.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/stubs/common.h>
 
 #include <algorithm>
@@ -18,8 +17,6 @@
 
 namespace tilesmith {
 namespace {
-
-using google::protobuf::io::CodedInputStream;
 
 constexpr int64_t kLargestFile = INT_MAX;  // protobuf counts bytes in int
 
@@ -58,76 +55,14 @@ std::string ReadModelFile(const std::string& path) {
   return text;
 }
 
-namespace {
-
-bool LooksLikeText(std::string_view bytes) {
-  const std::string_view start = bytes.substr(0, 256);
-  return std::ranges::all_of(start,
-                             [](unsigned char c) { return c >= 0x20 ? c != 0x7f : c >= 9 && c <= 13; });
-}
-
-bool Parse(std::string_view bytes, google::protobuf::MessageLite& message) {
-  CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
-  stream.SetTotalBytesLimit(INT_MAX);
-  return message.ParseFromCodedStream(&stream) && stream.ConsumedEntireMessage();
-}
-
-// Bytes by which the last top-level field of a message is longer than what is left of it; 0 when the fields
-// fit, or are no protobuf fields at all.
-int64_t MissingBytes(std::string_view bytes) {
-  CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
-  while (const uint32_t tag = stream.ReadTag()) {
-    const uint32_t wire_type = tag & 7;
-    uint64_t number = 0;
-    uint32_t length = 0;
-    if (wire_type == 0) {
-      if (!stream.ReadVarint64(&number)) return 0;
-    } else if (wire_type == 2) {
-      if (!stream.ReadVarint32(&length)) return 0;
-      const int64_t left = static_cast<int64_t>(bytes.size()) - stream.CurrentPosition();
-      if (length > left) return length - left;
-      stream.Skip(static_cast<int>(length));
-    } else {
-      return 0;
-    }
-  }
-  return 0;
-}
-
-}  // namespace
-
-onnx::ModelProto ParseModel(std::string_view bytes, const std::string& source) {
-  if (bytes.empty()) Fail(ErrorCode::kBadModel, source, "the file is empty");
-  if (bytes.size() > static_cast<size_t>(kLargestFile)) {
-    Fail(ErrorCode::kBadModel, source, "models of 2 GiB and more are not supported");
-  }
-  onnx::ModelProto model;
-  if (!Parse(bytes, model)) {
-    if (LooksLikeText(bytes)) {
-      const bool pointer = bytes.starts_with("version https://git-lfs");
-      Fail(ErrorCode::kBadModel, source,
-           pointer ? "a Git LFS pointer, not the model itself" : "a text file, not an ONNX model");
-    }
-    if (const int64_t missing = MissingBytes(bytes); missing > 0) {
-      Fail(ErrorCode::kBadModel, source,
-           fmt::format("the file is truncated: {} bytes, {} are missing", bytes.size(), missing));
-    }
-    Fail(ErrorCode::kBadModel, source, "not an ONNX model: protobuf cannot parse it");
-  }
-  if (!model.has_graph() || model.graph().output_size() == 0) {
-    Fail(ErrorCode::kBadModel, source, "not an ONNX model: it holds no graph with outputs");
-  }
-  return model;
-}
-
 OnnxFile OnnxFile::Read(const std::string& path, const SizeLimits& limits) {
-  onnx::ModelProto model = ParseModel(ReadModelFile(path), path);  // the file's bytes are gone by then
+  ParsedModel model = ParseFileApart(path);
   const ModelPartsPtr parts = FilesBeside(path);
   return TakeModel(std::move(model), path, TensorReader(parts.get(), limits));
 }
 
 OnnxFile OnnxFile::Parse(const ModelView& model, const std::string& source, const SizeLimits& limits) {
-  return TakeModel(ParseModel(model.bytes, source), source, TensorReader(model.parts, limits));
+  return TakeModel(ParseApart(model.bytes, source), source, TensorReader(model.parts, limits));
 }
 
 Graph ImportOnnx(const std::string& path, const ImportOptions& options) {
@@ -145,8 +80,9 @@ std::string InOneFile(const ModelView& model, const std::string& source) {
   return Serialize(proto);
 }
 
-OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source) {
-  onnx::ModelProto model = ParseModel(bytes, source);
+namespace {
+
+OnnxSummary SummaryOf(onnx::ModelProto model) {
   OnnxSummary summary;
   summary.opset = DefaultOpset(model);
   std::set<std::string> weights;
@@ -163,11 +99,19 @@ OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source) {
   return summary;
 }
 
+}  // namespace
+
+OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source) {
+  return SummaryOf(ParseApart(bytes, source).proto);
+}
+
+OnnxSummary SummarizeOnnxFile(const std::string& path) { return SummaryOf(ParseFileApart(path).proto); }
+
 std::string ProtobufVersion() { return google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION); }
 
 Tensor ParseOnnxTensor(const ModelView& tensor, const std::string& source) {
   onnx::TensorProto proto;
-  if (!Parse(tensor.bytes, proto)) Fail(ErrorCode::kBadModel, source, "not a serialized ONNX tensor");
+  if (!ParseMessage(tensor.bytes, proto)) Fail(ErrorCode::kBadModel, source, "not a serialized ONNX tensor");
   return TensorReader(tensor.parts).ReadStored(proto, source);
 }
 

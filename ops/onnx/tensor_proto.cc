@@ -25,15 +25,17 @@ using onnx::TensorProto;
   throw Error(ErrorCode::kBadModel, fmt::format("{}: {}", what, reason));
 }
 
-// Checked before any memory is asked for: an element takes at least a byte, or has a narrow type.
-Shape CheckedShape(const TensorProto& proto, const SizeLimits& limits, const std::string& what) {
+// Checked before any memory is asked for: an element takes at least a byte, or has a narrow type. `apart`:
+// bytes of its data that are not in the proto.
+Shape CheckedShape(const TensorProto& proto, int64_t apart, const SizeLimits& limits,
+                   const std::string& what) {
   const Shape shape(proto.dims().begin(), proto.dims().end());
   const bool empty = std::ranges::find(shape, 0) != shape.end();
   const NarrowType* const narrow = NarrowTypeOf(proto.data_type());
   const int64_t per_byte = narrow == nullptr ? 1 : 8 / narrow->bits;
   const int64_t most = empty               ? kMaxTensorElements
                        : IsExternal(proto) ? limits.tensor_elements
-                                           : static_cast<int64_t>(proto.ByteSizeLong()) * per_byte;
+                                           : (static_cast<int64_t>(proto.ByteSizeLong()) + apart) * per_byte;
   try {
     CheckShape(shape, {.tensor_elements = most});
   } catch (const Error& error) {
@@ -139,8 +141,8 @@ std::string DataEntry(const TensorProto& proto, std::string_view key) {
 bool IsExternal(const TensorProto& proto) { return proto.data_location() == TensorProto::EXTERNAL; }
 std::string LocationOf(const TensorProto& proto) { return DataEntry(proto, "location"); }
 
-TensorReader::Place TensorReader::PlaceOf(const TensorProto& proto, int64_t bytes) const {
-  Place place{.location = LocationOf(proto), .offset = 0, .bytes = bytes};
+PartPlace TensorReader::PlaceOf(const TensorProto& proto, int64_t bytes) const {
+  PartPlace place{.location = LocationOf(proto), .offset = 0, .bytes = bytes};
   const std::string offset = DataEntry(proto, "offset"), length = DataEntry(proto, "length");
   const auto refuse = [&](const std::string& reason) {
     throw Error(ErrorCode::kBadModel,
@@ -171,13 +173,12 @@ TensorReader::Place TensorReader::PlaceOf(const TensorProto& proto, int64_t byte
   return place;
 }
 
-TensorReader::Place TensorReader::Find(const TensorProto& proto, const Shape& shape,
-                                       const std::string& what) {
+PartPlace TensorReader::Find(const TensorProto& proto, const Shape& shape, const std::string& what) {
   const int64_t bits = OnnxElementBits(proto.data_type());
   if (bits == 0)
     Fail(what, fmt::format("values of type {} are not supported", OnnxTypeName(proto.data_type())));
   try {
-    const Place place = PlaceOf(proto, CeilDiv((Checked(ElementCount(shape)) * bits).value(), 8));
+    const PartPlace place = PlaceOf(proto, CeilDiv((Checked(ElementCount(shape)) * bits).value(), 8));
     bytes_ = (Checked(bytes_) + place.bytes).value();  // many tensors may name the same bytes
     if (bytes_ > limits_.network_bytes)
       throw Error(ErrorCode::kBadModel,
@@ -188,44 +189,57 @@ TensorReader::Place TensorReader::Find(const TensorProto& proto, const Shape& sh
   }
 }
 
-void TensorReader::Fetch(const Place& place, std::byte* to, const std::string& what) const {
+namespace {
+
+void Fetch(const ModelParts& from, const PartPlace& place, void* to, const std::string& what) {
   try {
-    parts_->Read(place.location, place.offset, {to, static_cast<size_t>(place.bytes)});
+    from.Read(place.location, place.offset, {static_cast<std::byte*>(to), static_cast<size_t>(place.bytes)});
   } catch (const Error& error) {
     Fail(what, fmt::format("data in \"{}\", {}", Visible(place.location), error.what()));
   }
 }
 
+}  // namespace
+
 Tensor TensorReader::Read(const TensorProto& proto, const std::string& what) {
-  return ReadAs(ComputedType, proto, what);
+  return ReadApart(proto, nullptr, {}, what);
+}
+
+Tensor TensorReader::ReadApart(const TensorProto& proto, const ModelParts* file, const PartPlace& data,
+                               const std::string& what) {
+  return ReadAs(ComputedType, proto, file, data, what);
 }
 
 Tensor TensorReader::ReadStored(const TensorProto& proto, const std::string& what) {
-  return ReadAs([](DataType type) { return type; }, proto, what);
+  return ReadAs([](DataType type) { return type; }, proto, nullptr, {}, what);
 }
 
-Tensor TensorReader::ReadAs(DataType (*becomes)(DataType), const TensorProto& proto,
-                            const std::string& what) {
-  const bool external = IsExternal(proto);
-  const Shape shape = CheckedShape(proto, limits_, what);
+Tensor TensorReader::ReadAs(DataType (*becomes)(DataType), const TensorProto& proto, const ModelParts* file,
+                            const PartPlace& data, const std::string& what) {
+  const Shape shape = CheckedShape(proto, data.bytes, limits_, what);
   const NarrowType* const narrow = NarrowTypeOf(proto.data_type());
   const std::optional<DataType> type = TypeOfOnnx(proto.data_type());
   if (!type && narrow == nullptr)
     Fail(what, fmt::format("values of type {} are not supported", OnnxTypeName(proto.data_type())));
-  std::string data;
-  if (external) {
-    const Place place = Find(proto, shape, what);
-    if (type && IsStoredAs(proto.data_type(), becomes(*type))) {
-      Tensor tensor(shape, Layout::Nchw(becomes(*type)), NewMemory::kAnything);
-      Fetch(place, tensor.raw(), what);
-      return tensor;
-    }
-    data.resize(static_cast<size_t>(place.bytes));
-    Fetch(place, reinterpret_cast<std::byte*>(data.data()), what);
+  const bool external = IsExternal(proto);
+  const PartPlace place = external ? Find(proto, shape, what) : data;
+  const ModelParts* const from = external ? parts_ : file;
+  const bool elsewhere = external || place.bytes > 0;
+  const Layout layout = Layout::Nchw(type ? becomes(*type) : narrow->unpacked);
+  if (elsewhere && type && IsStoredAs(proto.data_type(), layout.type()) &&
+      place.bytes == PaddedBytes(shape, layout)) {
+    Tensor tensor(shape, layout, NewMemory::kAnything);
+    Fetch(*from, place, tensor.raw(), what);
+    return tensor;
   }
-  const std::string& raw = external ? data : proto.raw_data();
+  std::string fetched;
+  if (elsewhere) {
+    fetched.resize(static_cast<size_t>(place.bytes));
+    Fetch(*from, place, fetched.data(), what);
+  }
+  const std::string& raw = elsewhere ? fetched : proto.raw_data();
   if (narrow != nullptr) return UnpackedTensor(proto, raw, *narrow, shape, what);
-  Tensor tensor(shape, Layout::Nchw(becomes(*type)));
+  Tensor tensor(shape, layout);
   const Filler filler{proto, raw, what, tensor.size()};
   VisitType(tensor.type(), [&](auto tag) {
     using T = typename decltype(tag)::Type;
@@ -236,9 +250,9 @@ Tensor TensorReader::ReadAs(DataType (*becomes)(DataType), const TensorProto& pr
 
 void TensorReader::Embed(TensorProto& proto, const std::string& what) {
   if (!IsExternal(proto)) return;
-  const Place place = Find(proto, CheckedShape(proto, limits_, what), what);
+  const PartPlace place = Find(proto, CheckedShape(proto, 0, limits_, what), what);
   proto.mutable_raw_data()->resize(static_cast<size_t>(place.bytes));
-  Fetch(place, reinterpret_cast<std::byte*>(proto.mutable_raw_data()->data()), what);
+  Fetch(*parts_, place, proto.mutable_raw_data()->data(), what);
   proto.clear_data_location();
   proto.clear_external_data();
 }

@@ -22,22 +22,21 @@ class TensorReader {
   // Error(kBadModel) starting with `what` and ": " when the data is of another type, cannot be had, or does
   // not fill the shape.
   Tensor Read(const onnx::TensorProto& proto, const std::string& what);
+  // The same of a tensor whose raw data, if `data` has any bytes, is there in `file` and not in the proto.
+  Tensor ReadApart(const onnx::TensorProto& proto, const ModelParts* file, const PartPlace& data,
+                   const std::string& what);
   // The same in the type that it has, but for doubles, which become floats.
   Tensor ReadStored(const onnx::TensorProto& proto, const std::string& what);
   // Data in other parts becomes the proto's own, whatever its type; all else stays as it is. Throws likewise.
   void Embed(onnx::TensorProto& proto, const std::string& what);
 
  private:
-  // Where a tensor's bytes are in the other parts.
-  struct Place {
-    std::string location;
-    int64_t offset = 0, bytes = 0;
-  };
   // In `becomes` of the type that it has.
-  Tensor ReadAs(DataType (*becomes)(DataType), const onnx::TensorProto& proto, const std::string& what);
-  Place Find(const onnx::TensorProto& proto, const Shape& shape, const std::string& what);
-  void Fetch(const Place& place, std::byte* to, const std::string& what) const;
-  Place PlaceOf(const onnx::TensorProto& proto, int64_t bytes) const;
+  Tensor ReadAs(DataType (*becomes)(DataType), const onnx::TensorProto& proto, const ModelParts* file,
+                const PartPlace& data, const std::string& what);
+  // Where a tensor's bytes are in the other parts.
+  PartPlace Find(const onnx::TensorProto& proto, const Shape& shape, const std::string& what);
+  PartPlace PlaceOf(const onnx::TensorProto& proto, int64_t bytes) const;
 
   const ModelParts* parts_;
   const SizeLimits limits_;

@@ -1,5 +1,3 @@
-#include "ops/qdq/fold_batch_norm.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "ops/onnx/tensor_proto.h"
+#include "ops/qdq/prepare_model.h"
 #include "ops/qdq/proto_index.h"
 
 namespace tilesmith {

@@ -8,11 +8,9 @@
 #include "layouts/base/stable_hash.h"
 #include "ops/onnx/importer.h"
 #include "ops/onnx/tensor_proto.h"
-#include "ops/qdq/fold_batch_norm.h"
+#include "ops/qdq/prepare_model.h"
 #include "ops/qdq/qdq_plan.h"
 #include "ops/qdq/qdq_writer.h"
-#include "ops/qdq/raise_opset.h"
-#include "ops/qdq/widen_model.h"
 
 namespace tilesmith {
 namespace {
@@ -36,10 +34,15 @@ std::string HashOf(const onnx::GraphProto& graph) {
 }  // namespace
 
 std::optional<ModelBytes> WidenedModel(const ModelView& given, const std::string& source) {
+  if (!CanBeWidened(ParseApart(given.bytes, source).proto)) return std::nullopt;
   onnx::ModelProto model = ParseModel(given.bytes, source);
   EmbedParts(model, source, TensorReader(given.parts));
-  if (!WidenModel(model, source)) return std::nullopt;
+  WidenModel(model, source);
   return SerializeWithData(std::move(model), {});
+}
+
+void Widen(ModelBytes& model, const std::string& source) {
+  if (std::optional<ModelBytes> widened = WidenedModel(model, source)) model = *std::move(widened);
 }
 
 struct QdqModel::Impl {

@@ -71,9 +71,11 @@ struct QdqFile : ModelBytes {
 };
 
 // The model whose tensors a QdqModel of `given` names: one of 16-bit floats as its twin of f32, whose inputs
-// and outputs are Cast (widen_model.h); nullopt for any other, which is that itself. Throws Error(kBadModel)
-// starting with `source`.
+// and outputs are Cast (prepare_model.h); nullopt for any other, which is that itself. Throws
+// Error(kBadModel) starting with `source`.
 std::optional<ModelBytes> WidenedModel(const ModelView& given, const std::string& source);
+// It becomes that model.
+void Widen(ModelBytes& model, const std::string& source);
 
 class QdqModel {
  public:

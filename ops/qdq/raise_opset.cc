@@ -1,5 +1,3 @@
-#include "ops/qdq/raise_opset.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include "layouts/base/error.h"
 #include "ops/onnx/importer.h"
 #include "ops/onnx/tensor_proto.h"
+#include "ops/qdq/prepare_model.h"
 #include "ops/qdq/proto_index.h"
 
 namespace tilesmith {

@@ -1,5 +1,3 @@
-#include "ops/qdq/widen_model.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "ops/onnx/tensor_proto.h"
+#include "ops/qdq/prepare_model.h"
 #include "ops/qdq/proto_index.h"
 
 namespace tilesmith {
@@ -24,8 +23,9 @@ constexpr std::string_view kTypeAttributes[] = {"to", "dtype", "output_dtype"};
 
 class ModelWidener {
  public:
-  ModelWidener(onnx::ModelProto& model, const std::string& source)
-      : model_(model), names_(model.graph()), source_(source) {}
+  // `looks`: what constants hold is not looked at, and not widened.
+  ModelWidener(onnx::ModelProto& model, const std::string& source, bool looks)
+      : model_(model), names_(model.graph()), source_(source), looks_(looks) {}
 
   bool Widen() {
     onnx::GraphProto& graph = *model_.mutable_graph();
@@ -83,11 +83,12 @@ class ModelWidener {
 
   void WidenTensor(TensorProto& tensor) {
     if (!IsNarrow(tensor.data_type())) return;
+    changed_ = true;
+    if (looks_) return;
     const std::string name = tensor.name();
     const Tensor wide = TensorFromProto(tensor, fmt::format("{}: \"{}\"", source_, name));
     tensor.Clear();
     SetTensor(name, wide, tensor);
-    changed_ = true;
   }
 
   // All but the types of what the graph is given and gives.
@@ -144,6 +145,7 @@ class ModelWidener {
   onnx::ModelProto& model_;
   FreshNames names_;
   const std::string& source_;
+  const bool looks_;
   std::unordered_map<std::string, std::string> renamed_;  // tensors of the main graph
   bool changed_ = false;
 };
@@ -151,7 +153,12 @@ class ModelWidener {
 }  // namespace
 
 bool WidenModel(onnx::ModelProto& model, const std::string& source) {
-  return ModelWidener(model, source).Widen();
+  return ModelWidener(model, source, false).Widen();
+}
+
+bool CanBeWidened(onnx::ModelProto model) {
+  const std::string nobody;  // is told of an error
+  return ModelWidener(model, nobody, true).Widen();
 }
 
 }  // namespace tilesmith

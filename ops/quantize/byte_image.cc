@@ -1,6 +1,7 @@
 #include "ops/quantize/byte_image.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "layouts/base/sizes.h"
 
@@ -51,10 +52,12 @@ void StorePixels(const BufferedPixels<uint8_t>& from, const ByteImage& image,
   ZeroLanesAfter(image, channels, pixels, 1, reinterpret_cast<std::byte*>(to));
 }
 
-int32_t BiasWithoutZero(int32_t bias, std::span<const int16_t> weights, int32_t zero) {
-  auto sum = static_cast<uint32_t>(bias);
-  for (const int16_t weight : weights) sum -= static_cast<uint32_t>(weight * zero);
-  return static_cast<int32_t>(sum);
+int64_t SumOfWeights(std::span<const int16_t> weights) {
+  return std::accumulate(weights.begin(), weights.end(), int64_t{0});
+}
+
+int32_t BiasWithoutZero(int32_t bias, int64_t weights, int32_t zero) {
+  return static_cast<int32_t>(static_cast<uint32_t>(bias) - static_cast<uint32_t>(weights * zero));
 }
 
 void ZeroLanesAfter(const ByteImage& image, const ElementRange& channels, const ElementRange& pixels,

@@ -84,8 +84,11 @@ struct BufferedPixels {
 void StorePixels(const BufferedPixels<uint8_t>& from, const ByteImage& image,
                  void (*transposed)(const ChannelRows&), uint8_t* to);
 
-// The bias of sums of bytes from which their zero point was not subtracted, modulo 2^32.
-int32_t BiasWithoutZero(int32_t bias, std::span<const int16_t> weights, int32_t zero);
+// Of weights of a byte or two less their zero point.
+int64_t SumOfWeights(std::span<const int16_t> weights);
+// The bias of sums of bytes from which their zero point was not subtracted, modulo 2^32. `weights`: the sum
+// of those that they are multiplied by.
+int32_t BiasWithoutZero(int32_t bias, int64_t weights, int32_t zero);
 
 // Zeros in the lanes after the last channel, where `channels` are the last ones.
 void ZeroLanesAfter(const ByteImage& image, const ElementRange& channels, const ElementRange& pixels,

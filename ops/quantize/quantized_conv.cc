@@ -40,12 +40,21 @@ float RoundingMultiplier(double exact, const StoredRange& range) {
   if (!std::isnormal(nearest)) return nearest;
   const int64_t steps = range.high - range.low;
   const double inverse = 1 / exact;
+  const auto middle_of = [](int64_t step) { return static_cast<double>(step) + 0.5; };
+  const auto sum_near = [&](double middle) { return middle * inverse + kInteger - kInteger; };
+  const auto is_near = [&](double sum, double middle) {
+    return (std::abs(sum * exact - middle) <= kNear * std::abs(middle)) & (std::abs(sum) <= kExactSums);
+  };
+  int64_t count = 0;  // mostly none, which vectors find out sooner
+  for (int64_t step = -steps; step < steps; ++step) {
+    const double middle = middle_of(step);
+    count += is_near(sum_near(middle), middle);
+  }
+  if (count == 0) return nearest;
   std::vector<std::pair<float, double>> near;  // sums, and the middles of steps that they are near
   for (int64_t step = -steps; step < steps; ++step) {
-    const double middle = static_cast<double>(step) + 0.5;
-    const double sum = middle * inverse + kInteger - kInteger;
-    if (std::abs(sum * exact - middle) <= kNear * std::abs(middle) && std::abs(sum) <= kExactSums)
-      near.emplace_back(static_cast<float>(sum), middle);
+    const double middle = middle_of(step), sum = sum_near(middle);
+    if (is_near(sum, middle)) near.emplace_back(static_cast<float>(sum), middle);
   }
   const auto wrong = [&](float m) {
     return std::ranges::count_if(near, [&](const auto& pair) {
@@ -83,8 +92,8 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
     TILESMITH_CHECK(sum->residual.per_tensor() && sum->residual.type == output.type &&
                     sum->output.type == output.type && RoundsOnce(output, *sum));
   }
-  const std::vector<int16_t> centered = CenteredWeights();
-  workload_.bytes = TypesWith(centered);
+  const WeightBounds bounds = BoundWeights();
+  workload_.bytes = TypesWith(bounds);
 
   for (int64_t o = 0; o < workload_.oc; ++o) {
     const double product = double{input.scales[0]} * ValueFor(weights.quantization.scales, o);
@@ -95,7 +104,7 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
     RefuseConv(fmt::format("channel {} has the scale {} * {} / {}, which is no finite number", o,
                            input.scales[0], ValueFor(weights.quantization.scales, o), scale));
   }
-  BoundSums(centered);
+  BoundSums(bounds);
 }
 
 bool RoundsOnce(const Quantization& own, const QuantizedResidual& sum) {
@@ -115,20 +124,57 @@ ResidualTerms ResidualTermsOf(const QuantizedConvParams& params) {
   return {factor, static_cast<float>(offset), limit(params.limits.low), limit(params.limits.high)};
 }
 
-ByteTypes QuantizedConvOp::TypesWith(std::span<const int16_t> weights) const {
-  const bool signed_bytes =
-      std::ranges::all_of(weights, [](int16_t weight) { return weight >= -128 && weight <= 127; });
+namespace {
+
+// Calls visit(o, weights, zero point) for the weights of each output channel, elements of a byte.
+template <typename Visit>
+void ForEachChannel(const QuantizedTensor& weights, int64_t channels, const Visit& visit) {
+  const auto of_type = [&]<typename T>(const T* stored) {
+    const int64_t terms = weights.stored->size() / channels;
+    for (int64_t o = 0; o < channels; ++o)
+      visit(o, std::span(stored + o * terms, static_cast<size_t>(terms)),
+            ValueFor(weights.quantization.zero_points, o));
+  };
+  if (weights.stored->type() == DataType::kI8) {
+    of_type(weights.stored->data<int8_t>());
+  } else {
+    of_type(weights.stored->data<uint8_t>());
+  }
+}
+
+}  // namespace
+
+QuantizedConvOp::WeightBounds QuantizedConvOp::BoundWeights() const {
+  constexpr size_t kPiece = 1 << 16;  // whose sum fits 32 bits
+  WeightBounds bounds;
+  ForEachChannel(params_.weights, workload_.oc, [&](int64_t, auto weights, int32_t zero) {
+    int64_t& size = bounds.sizes.emplace_back();
+    for (; !weights.empty(); weights = weights.subspan(std::min(kPiece, weights.size()))) {
+      int32_t low = 0, high = 0, sum = 0;
+      for (const int32_t stored : weights.first(std::min(kPiece, weights.size()))) {
+        const int32_t weight = stored - zero;
+        low = std::min(low, weight), high = std::max(high, weight);
+        sum += std::abs(weight);
+      }
+      bounds.low = std::min(bounds.low, low), bounds.high = std::max(bounds.high, high);
+      size += sum;
+    }
+  });
+  return bounds;
+}
+
+ByteTypes QuantizedConvOp::TypesWith(const WeightBounds& weights) const {
+  const bool signed_bytes = weights.low >= -128 && weights.high <= 127;
   return {params_.input.type, signed_bytes ? DataType::kI8 : DataType::kU8, output().type};
 }
 
-void QuantizedConvOp::BoundSums(std::span<const int16_t> weights) {
+void QuantizedConvOp::BoundSums(const WeightBounds& weights) {
   const StoredRange range = RangeOf(params_.input.type);
   const int64_t zero = params_.input.zero_points[0];
   const int64_t largest = std::max(range.high - zero, zero - range.low);
-  const int64_t terms = std::ssize(weights) / workload_.oc;
   for (int64_t o = 0; o < workload_.oc; ++o) {
     int64_t sum = params_.bias ? std::abs(int64_t{params_.bias->data<int32_t>()[o]}) : 0;
-    for (int64_t t = 0; t < terms; ++t) sum += largest * std::abs(weights[o * terms + t]);
+    sum += largest * weights.sizes[o];
     if (sum >= int64_t{1} << 31)
       RefuseConv(fmt::format("sums of channel {} may be as large as {}, which does not fit 32 bits", o, sum));
     largest_steps_ = std::max(largest_steps_, static_cast<double>(sum) * std::abs(multipliers_[o]));
@@ -136,13 +182,12 @@ void QuantizedConvOp::BoundSums(std::span<const int16_t> weights) {
 }
 
 std::vector<int16_t> QuantizedConvOp::CenteredWeights() const {
-  std::vector<int16_t> weights = ElementsAs<int16_t>(*params_.weights.stored);
-  const int64_t terms = std::ssize(weights) / workload_.oc;
-  for (int64_t i = 0; i < std::ssize(weights); ++i) {
-    const int32_t zero = ValueFor(params_.weights.quantization.zero_points, i / terms);
-    weights[i] = static_cast<int16_t>(weights[i] - zero);
-  }
-  return weights;
+  std::vector<int16_t> centered(static_cast<size_t>(params_.weights.stored->size()));
+  int16_t* to = centered.data();
+  ForEachChannel(params_.weights, workload_.oc, [&](int64_t, auto weights, int32_t zero) {
+    for (const int32_t weight : weights) *to++ = static_cast<int16_t>(weight - zero);
+  });
+  return centered;
 }
 
 std::string QuantizedConvOp::Signature() const {

@@ -83,10 +83,15 @@ class QuantizedConvOp : public ConvolutionOp {
   bool HasFastKernel() const override { return true; }
 
  private:
-  // These take the centered weights, or inputs for them.
-  ByteTypes TypesWith(std::span<const int16_t> weights) const;
+  // Of w - zero_w.
+  struct WeightBounds {
+    int32_t low = 0, high = 0;
+    std::vector<int64_t> sizes = {};  // sums of their sizes, by output channel
+  };
+  WeightBounds BoundWeights() const;
+  ByteTypes TypesWith(const WeightBounds& weights) const;
   // Refuses those that might not fit 32 bits.
-  void BoundSums(std::span<const int16_t> weights);
+  void BoundSums(const WeightBounds& weights);
   std::vector<int32_t> SumsAt(const Tensor& input, std::span<const int64_t> elements) const;
   const Quantization& output() const { return params_.sum ? params_.sum->output : params_.output; }
 

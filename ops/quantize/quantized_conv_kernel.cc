@@ -277,7 +277,7 @@ class QuantizedConvKernel : public PackedKernel {
       const int32_t bias = op.params().bias ? op.params().bias->data<int32_t>()[o] : 0;
       const auto bias_of = [&](const WindowSections::Section& section) {
         if (plan_.number_bytes != 1) return bias;
-        return BiasWithoutZero(bias, sections_.WeightsReadBy(section, channel), rows_.zero());
+        return BiasWithoutZero(bias, sections_.SumReadBy(section, channel), rows_.zero());
       };
       for (size_t section = 0; section < sections_.all().size(); ++section)
         bias_[(section * blocks + block) * lanes + lane] = bias_of(sections_.all()[section]);

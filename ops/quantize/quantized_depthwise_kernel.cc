@@ -182,7 +182,7 @@ class QuantizedDepthwiseKernel : public PackedKernel {
       const int64_t at = DepthwiseWord(c % kDepthwiseLanes, narrow);
       const std::span<const int16_t> channel = std::span(weights).subspan(c * taps, taps);
       const int32_t bias = op.params().bias ? op.params().bias->data<int32_t>()[c] : 0;
-      bias_[block * kDepthwiseLanes + at] = BiasWithoutZero(bias, channel, rows_.zero());
+      bias_[block * kDepthwiseLanes + at] = BiasWithoutZero(bias, SumOfWeights(channel), rows_.zero());
       multipliers_[block * kDepthwiseLanes + at] = op.multipliers()[c];
       int8_t* const words = &weights_[block * words_ * kWordBytes + 4 * at];
       for (int64_t tap = 0; tap < taps; ++tap)

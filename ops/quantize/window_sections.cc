@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/quantize/byte_image.h"
+
 namespace tilesmith {
 namespace {
 
@@ -43,17 +45,16 @@ WindowSections::WindowSections(const WindowPlan& plan, bool skips) : kh_(plan.co
   }
 }
 
-std::vector<int16_t> WindowSections::WeightsReadBy(const Section& section,
-                                                   const std::vector<int16_t>& channel) const {
-  std::vector<int16_t> read;
-  const int64_t channels = std::ssize(channel) / (kh_ * kw_);
-  for (int64_t c = 0; c < channels; ++c) {
+int64_t WindowSections::SumReadBy(const Section& section, std::span<const int16_t> channel) const {
+  const int64_t taps = kh_ * kw_, first = section.columns.tap, end = section.columns.end_tap;
+  if (section.rows.end_tap - section.rows.tap == kh_ && end - first == kw_) return SumOfWeights(channel);
+  int64_t sum = 0;
+  for (int64_t c = 0; c < std::ssize(channel); c += taps) {
     for (int64_t i = section.rows.tap; i < section.rows.end_tap; ++i) {
-      const auto row = channel.begin() + (c * kh_ + i) * kw_;
-      read.insert(read.end(), row + section.columns.tap, row + section.columns.end_tap);
+      for (int64_t j = first; j < end; ++j) sum += channel[c + i * kw_ + j];
     }
   }
-  return read;
+  return sum;
 }
 
 bool WindowSections::Cut(const AlikeOutputs& outputs, int64_t& first, int64_t& count) {

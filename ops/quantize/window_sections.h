@@ -2,6 +2,7 @@
 // padding all over is not multiplied.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "ops/conv/window_plan.h"
@@ -21,8 +22,8 @@ class WindowSections {
   };
   const std::vector<Section>& all() const { return all_; }
 
-  // The weights that a section's windows read, of one output channel's [channel][kh][kw].
-  std::vector<int16_t> WeightsReadBy(const Section& section, const std::vector<int16_t>& channel) const;
+  // The sum of the weights that a section's windows read, of one output channel's [channel][kh][kw].
+  int64_t SumReadBy(const Section& section, std::span<const int16_t> channel) const;
 
   // Calls visit(index, tile) for each section's part of the tile.
   template <typename Visit>

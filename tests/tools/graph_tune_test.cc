@@ -6,6 +6,7 @@
 #include "layouts/base/target.h"
 #include "layouts/measure/clock.h"
 #include "ops/conv/conv.h"
+#include "tests/support/ops/onnx_model.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/made_up_log.h"
@@ -44,6 +45,21 @@ class GraphTuneTest : public testing::Test {
  private:
   const TemporaryDirectory directory_;
 };
+
+TEST(GraphTuneOfNoConvolution, EndsAtOnce) {
+  const TemporaryDirectory directory;
+  OnnxModel model;
+  model.Input("x", {1, 4, 6, 6});
+  model.Output("y");
+  model.Node("Abs", {"x"}, {"a"});
+  model.Node("Softmax", {"a"}, {"y"});
+  WriteFile(directory.File("net.onnx"), model.Bytes());
+  const double began = NowSeconds();
+  const ProgramResult result = Tilesmith(
+      {"graph-tune", directory.File("net.onnx"), "-o", directory.File("plan.jsonl"), "--time-budget", "10m"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_LT(NowSeconds() - began, 120);
+}
 
 TEST_F(GraphTuneTest, LearnsFromRunsAndRunsTheBaselines) {
   const Json json = RunJson({"--rounds", "2", "--nodes"});

@@ -146,6 +146,24 @@ TEST(OptimizeTest, MixesTypesWithinALimit) {
   }
 }
 
+TEST(OptimizeTest, WhatThereIsNoTimeForIsLeftOut) {
+  const TemporaryDirectory directory;
+  const std::string plan = directory.File("plan.jsonl");
+  for (const std::string precision : {"mixed", "int8", "bf16"}) {
+    const ProgramResult result =
+        Tilesmith(OnSmallNetwork("optimize", {"--precision", precision, "--for", "20ms", "--no-db", "--json",
+                                              "--overwrite", "-o", plan}));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.err, testing::HasSubstr("there is no time to")) << precision;
+    EXPECT_FALSE(nlohmann::json::parse(result.out).contains("output_error")) << precision;
+    EXPECT_EQ(Tilesmith(OnSmallNetwork("run", {"--plan", plan, "--runs", "1"})).exit_code, 0) << precision;
+    if (precision != "mixed") continue;
+    EXPECT_THAT(result.err, testing::AllOf(testing::HasSubstr("there is no time to tune in int8"),
+                                           testing::HasSubstr("there was no time to mix types"),
+                                           testing::HasSubstr("all is in f32")));
+  }
+}
+
 TEST(OptimizeTest, SeveralSizesHaveAPlanEach) {
   const TemporaryDirectory directory;
   const std::string plan = directory.File("plan.jsonl");

@@ -262,7 +262,7 @@ std::vector<std::string> FilesOf(const ModelOptions& options) {
   if (options.memory || IsBuiltIn(options)) return {};
   RequireModelName(options);
   std::vector<std::string> files = {options.model};
-  for (const std::string& part : SummarizeOnnx(ReadModelFile(options.model), options.model).parts)
+  for (const std::string& part : SummarizeOnnxFile(options.model).parts)
     files.push_back(PartIn(options.model, part));
   return files;
 }

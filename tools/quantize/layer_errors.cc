@@ -111,8 +111,7 @@ QuantizedLayers QuantizedLayerErrors(const ModelOptions& model, int64_t samples,
   TensorRunner layers(OnnxFile::Parse(alone, file.source, file.import.limits), file.source, own_outputs,
                       file.import, machine, sinks.stop);
   ModelFile wide = file;
-  if (std::optional<ModelBytes> widened = WidenedModel(file, file.source))
-    static_cast<ModelBytes&>(wide) = *std::move(widened);
+  Widen(wide, wide.source);
   InjectedNetwork network(wide, outputs, machine);
   std::vector<OutputSums> sums(errors.size());
   int64_t done = 0;

@@ -43,8 +43,7 @@ class ModelQuantizer {
     result_.calibrated_on = inputs_.description();
     result_.random = inputs_.random();
     result_.bytes_before = static_cast<size_t>(model_.bytes());
-    if (std::optional<ModelBytes> widened = WidenedModel(file_, file_.source))
-      static_cast<ModelBytes&>(file_) = *std::move(widened);
+    Widen(file_, file_.source);
   }
 
   QuantizedModel Quantize() {

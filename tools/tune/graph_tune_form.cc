@@ -100,9 +100,12 @@ class GraphTuner {
       loop.rivals = SplitRivals(problem, **costs_, request_.max_weight_bytes);
       AddKnown(&loop.rivals);
     }
+    // Without convolutions and rivals there is nothing that runs could decide.
+    const bool chooses = !problem.candidates().empty() || !loop.rivals.empty();
+    if (!chooses) loop.rounds = 0;
     ExpectRuns(kTemplateRivals + static_cast<int>(loop.rivals.size()) +
                (request_.baselines ? static_cast<int>(Baselines(options_.precision).size()) : 0));
-    loop.baselines = request_.baselines;
+    loop.baselines = request_.baselines && chooses;
     if (request_.variants) loop.variants_of = &accepted;
     loop.end = limit_.end;
     loop.keep = [&](const Plan& plan) { Write(plan); };
@@ -126,8 +129,7 @@ class GraphTuner {
       for (size_t i = 0; i < plans.size(); ++i) ratios.push_back(RatioOf(duel.rounds, 0, i).median);
       return ratios;
     };
-    if (request_.baselines)
-      loop.challenge = [&](const RefinedPlan& refined) { return FasterBaseline(refined); };
+    if (loop.baselines) loop.challenge = [&](const RefinedPlan& refined) { return FasterBaseline(refined); };
     tuned_.refined = RefinePlan(problem, **costs_, loop);
     // Of a solution that there was no time to run nobody knows whether it is faster than what ran before.
     const bool has_run = tuned_.refined.check.seconds > 0 || loop.rounds == 0;

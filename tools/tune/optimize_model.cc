@@ -15,6 +15,7 @@
 #include "tools/network/plan_runs.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/network_types.h"
+#include "tools/tune/optimize_mixed.h"
 #include "tools/tune/tuning_tasks.h"
 #include "tools/tune/user_database.h"
 #include "tuner/measure/process_measurer.h"
@@ -52,18 +53,6 @@ TuneModelRequest TuningOf(const OptimizeModelRequest& request, DevicePtr machine
   return tuning;
 }
 
-bool GoesOnWithPlan(const OptimizeModelRequest& request) {
-  return request.existing_log == ExistingLog::kResume && FileExists(request.plan_path);
-}
-
-// A plan file that is gone on with holds nothing of another network.
-void RequireNetwork(const std::string& path, const std::string& network, const Plan& plan) {
-  if (plan.network == network) return;
-  throw Error(ErrorCode::kUsage,
-              fmt::format("{} is a plan for network \"{}\", not for \"{}\": name another file, or remove it",
-                          path, plan.network, network));
-}
-
 bool HaveSameNodes(const Plan& plan, const Graph& graph) {
   std::vector<std::string> of_plan, of_graph;
   for (const NodePlan& node : plan.nodes) of_plan.push_back(node.node);
@@ -76,14 +65,17 @@ bool HaveSameNodes(const Plan& plan, const Graph& graph) {
 
 class ModelOptimizer {
  public:
-  ModelOptimizer(const OptimizeModelRequest& request, DevicePtr machine, const WorkSinks& sinks,
-                 const ShowOptimizing& on_progress)
+  // `compares`: whether it is to be told what the types do to the outputs.
+  ModelOptimizer(const OptimizeModelRequest& request, DevicePtr machine, bool compares,
+                 const WorkSinks& sinks, const ShowOptimizing& on_progress)
       : request_(request),
         sinks_(sinks),
         on_progress_(on_progress),
         limit_{sinks.stop, request.begin + request.seconds},
         tuning_request_(TuningOf(request, std::move(machine))),
         machine_(tuning_request_.machine),
+        compares_(compares && tuning_request_.precision != Precision::kF32 &&
+                  machine_->target().device == kCpuDevice),
         tuning_(tuning_request_, sinks),
         measurer_(WorkerFor(request.worker, machine_->target())) {}
 
@@ -100,10 +92,12 @@ class ModelOptimizer {
     options.seed = request_.seed;
     NetworkTuner tuner(tasks, options, measurer_, network_sinks);
     NetworkOptimization work = Work(tuner);
+    work.end -= OpenErrors();
     for (const NetworkTask& task : tasks) work.workloads.push_back(task.request.workload);
     tuning_.watch().Skip();
     OptimizedNetwork optimized = OptimizeNetwork(work);
     Write(std::move(optimized.plans));
+    optimized_.spent.emplace_back("the first plan", optimized_.first_plan_seconds);
     if (!optimized.stopped) CompareOutputs();
     tuning_.Finish(tuner.Result());
     optimized_.rows = std::move(tuning_.rows());
@@ -220,13 +214,32 @@ class ModelOptimizer {
     optimized_.plans = std::move(plans);
   }
 
+  // What the network gives in floats, before anything is tuned: what is compared with it at the end takes
+  // about as long, which is returned. Nothing is compared if that would be most of the time.
+  double OpenErrors() {
+    if (!compares_) return 0;
+    Tell("what the network gives in f32");
+    const double began = NowSeconds(), had = limit_.left();
+    for (const ModelOptions& size : SizesOf(request_.arguments.model)) {
+      floats_.push_back(OpenFloats(size, machine_));
+      const double each = (NowSeconds() - began) / static_cast<double>(floats_.size());
+      const double all = each * static_cast<double>(tuning_.graphs().size());
+      if (2 * all <= had) continue;
+      floats_.clear();
+      sinks_.Warn("there is no time to measure what the types do to the outputs");
+      break;
+    }
+    optimized_.spent.emplace_back("the outputs in f32", NowSeconds() - began);
+    return floats_.empty() ? 0 : NowSeconds() - began;
+  }
+
   void CompareOutputs() {
-    if (tuning_request_.precision == Precision::kF32 || machine_->target().device != kCpuDevice) return;
+    if (floats_.empty()) return;
     Tell("what the types do to the outputs");
-    const std::vector<ModelOptions> sizes = SizesOf(request_.arguments.model);
-    for (size_t i = 0; i < sizes.size(); ++i)
-      optimized_.differences.push_back(
-          OpenFloats(sizes[i], machine_).errors.Of(tuning_.graphs()[i], best_[i]));
+    const double began = NowSeconds();
+    for (size_t i = 0; i < floats_.size(); ++i)
+      optimized_.differences.push_back(floats_[i].errors.Of(tuning_.graphs()[i], best_[i]));
+    optimized_.spent.emplace_back("the outputs in other types", NowSeconds() - began);
   }
 
   void Show(const NetworkProgress& at) {
@@ -262,6 +275,8 @@ class ModelOptimizer {
   const WorkLimit limit_;
   const TuneModelRequest tuning_request_;
   const DevicePtr machine_;
+  const bool compares_;
+  std::vector<FloatNetwork> floats_;  // of each size
   TuningTasks tuning_;
   ProcessMeasurer measurer_;
   std::vector<Record> records_;
@@ -274,120 +289,45 @@ class ModelOptimizer {
   OptimizedModel optimized_;
 };
 
-OptimizedModel OptimizeInOneType(OptimizeModelRequest request, const WorkSinks& sinks,
+}  // namespace
+
+bool GoesOnWithPlan(const OptimizeModelRequest& request) {
+  return request.existing_log == ExistingLog::kResume && FileExists(request.plan_path);
+}
+
+void RequireNetwork(const std::string& path, const std::string& network, const Plan& plan) {
+  if (plan.network == network) return;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{} is a plan for network \"{}\", not for \"{}\": name another file, or remove it",
+                          path, plan.network, network));
+}
+
+OptimizedModel OptimizeInOneType(OptimizeModelRequest request, bool compares, const WorkSinks& sinks,
                                  const ShowOptimizing& on_progress) {
   GraphTuningArguments& arguments = request.arguments;
   DevicePtr machine = OpenMachine(arguments.machine);
+  const double began = NowSeconds();
   QuantizeInPlace(ParsePrecision(arguments.machine.precision), machine, sinks, &arguments.model);
-  return ModelOptimizer(request, std::move(machine), sinks, on_progress).Run();
+  const double calibrating = NowSeconds() - began;
+  OptimizedModel optimized = ModelOptimizer(request, std::move(machine), compares, sinks, on_progress).Run();
+  if (arguments.model.quantization)
+    optimized.spent.emplace(optimized.spent.begin(), "calibrating", calibrating);
+  return optimized;
 }
 
-// Each type by itself, and then what they found together.
-class MixedOptimizer {
- public:
-  MixedOptimizer(const OptimizeModelRequest& request, const WorkSinks& sinks,
-                 const ShowOptimizing& on_progress)
-      : request_(request), sinks_(sinks), on_progress_(on_progress), keeps_plan_(GoesOnWithPlan(request)) {}
+namespace {
 
-  OptimizedModel Run() {
-    const Target cpu = ChosenTarget(request_.arguments.machine);
-    if (keeps_plan_)
-      RequireNetwork(request_.plan_path, LoadModel(request_.arguments.model).name(),
-                     ReadPlanHeader(request_.plan_path));
-    std::vector<Precision> types = {Precision::kF32, Precision::kInt8};
-    if (HasBf16(cpu)) types.insert(types.begin() + 1, Precision::kBf16);
-    for (size_t i = 0; i < types.size() && !optimized_.stopped; ++i) Tune(types[i], types.size() - i);
-    if (!optimized_.stopped) Mix();
-    optimized_.elapsed_seconds = NowSeconds() - request_.begin;
-    return std::move(optimized_);
-  }
-
- private:
-  static constexpr double kForMixing = 0.5;
-
-  // The first of `left` types gets its share of what tuning has left.
-  void Tune(Precision precision, size_t left) {
-    const bool is_first = precision == Precision::kF32;
-    OptimizeModelRequest one = request_;
-    one.arguments.machine.precision = PrecisionName(precision);
-    if (precision != Precision::kInt8) one.arguments.model.calibration = {};  // its samples' sizes are there
-    one.begin = NowSeconds();
-    one.seconds = std::max(0.0, request_.begin + (1 - kForMixing) * request_.seconds - one.begin) /
-                  static_cast<double>(left);
-    if (!is_first) one.existing_log = ExistingLog::kResume;
-    // What an earlier run has mixed stays until there is another.
-    const bool aside = !is_first || keeps_plan_;
-    const std::string path = aside
-                                 ? fmt::format("{}.{}.partial", request_.plan_path, PrecisionName(precision))
-                                 : request_.plan_path;
-    one.plan_path = path;
-    OptimizedModel of_type;
-    try {
-      of_type = OptimizeInOneType(std::move(one), sinks_, on_progress_);
-    } catch (const Error& error) {
-      if (aside) std::filesystem::remove(path);
-      if (precision != Precision::kInt8 || error.code() != ErrorCode::kBadModel) throw;
-      return;  // what cannot be quantised; GraphTuneModel says so
-    }
-    if (aside) std::filesystem::remove(path);
-    if (precision == Precision::kInt8) calibrated_ = of_type.plans.front().plan.quantization;
-    for (const OptimizedPlan& found : of_type.plans)
-      found_.push_back({fmt::format("tuned in {}", PrecisionName(precision)), found.plan});
-    optimized_.stopped = of_type.stopped;
-    optimized_.disturbance += of_type.disturbance;
-    optimized_.database_path = of_type.database_path;
-    optimized_.rows.insert(optimized_.rows.end(), std::make_move_iterator(of_type.rows.begin()),
-                           std::make_move_iterator(of_type.rows.end()));
-    if (!is_first) return;
-    optimized_.plans = std::move(of_type.plans);
-    if (aside) return;
-    optimized_.plans_written = of_type.plans_written;
-    optimized_.first_plan_seconds = of_type.first_plan_seconds;
-  }
-
-  void Mix() {
-    GraphTuneModelRequest mixing;
-    mixing.arguments = request_.arguments;
-    mixing.arguments.tuning.allow_defaults = true;
-    mixing.hurried = true;
-    mixing.calibrated = calibrated_;
-    mixing.plan_path = request_.plan_path;
-    mixing.begin = NowSeconds();
-    mixing.time_budget = std::max(0.0, request_.begin + request_.seconds - mixing.begin);
-    mixing.max_weight_bytes = request_.max_weight_bytes;
-    mixing.max_output_error = request_.max_output_error;
-    mixing.known = found_;
-    size_t size = 0;
-    try {
-      GraphTuneSizes(mixing, sinks_, [&](const GraphTuneModelRequest&, const GraphTunedModel& tuned) {
-        Take(optimized_.plans.at(size++), tuned);
-      });
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kInterrupted) throw;
-      optimized_.stopped = true;
-    }
-  }
-
-  // In place of the plan in f32.
-  void Take(OptimizedPlan& plan, const GraphTunedModel& tuned) {
-    plan.plan = tuned.refined.plan;
-    plan.measurement = tuned.refined.check;
-    plan.solutions = static_cast<int>(tuned.refined.rounds.size());
-    const bool both_ran = plan.measurement.seconds > 0 && plan.untuned.seconds > 0;
-    plan.seconds_saved = both_ran ? plan.untuned.seconds - plan.measurement.seconds : 0;
-    if (tuned.output_error) optimized_.differences.push_back({.error = *tuned.output_error});
-    optimized_.types.push_back(tuned.types);
-    if (optimized_.plans_written++ == 0) optimized_.first_plan_seconds = NowSeconds() - request_.begin;
-  }
-
-  const OptimizeModelRequest& request_;
-  const WorkSinks& sinks_;
-  const ShowOptimizing& on_progress_;
-  const bool keeps_plan_;
-  std::shared_ptr<const ModelQuantization> calibrated_;
-  std::vector<RivalPlan> found_;
-  OptimizedModel optimized_;
-};
+// Where the time went that there was not.
+void WarnIfLate(const OptimizeModelRequest& request, const OptimizedModel& optimized,
+                const WorkSinks& sinks) {
+  constexpr double kMost = 1.1, kSecond = 1;
+  if (optimized.elapsed_seconds <= std::max(kMost * request.seconds, request.seconds + kSecond)) return;
+  std::string text;
+  for (const auto& [what, seconds] : optimized.spent)
+    text += fmt::format(", {} {}", what, DurationText(seconds));
+  sinks.Warn(fmt::format("{} is too little for this model, it took {}{}", DurationText(request.seconds),
+                         DurationText(optimized.elapsed_seconds), text));
+}
 
 }  // namespace
 
@@ -413,11 +353,13 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
   if (!mixes && request.max_output_error)
     throw Error(ErrorCode::kUsage,
                 "--max-output-error is for --precision mixed, not " + request.arguments.machine.precision);
-  if (!mixes) return OptimizeInOneType(std::move(complete), sinks, on_progress);
-  if (request.arguments.machine.target != kCpuDevice)
+  if (mixes && request.arguments.machine.target != kCpuDevice)
     throw Error(ErrorCode::kUsage, "optimize mixes types on CPUs; on a GPU tune, then graph-tune");
-  TakeSizesOfSamples(&arguments.model);
-  return MixedOptimizer(complete, sinks, on_progress).Run();
+  if (mixes) TakeSizesOfSamples(&arguments.model);
+  OptimizedModel optimized = mixes ? OptimizeMixed(complete, sinks, on_progress)
+                                   : OptimizeInOneType(complete, true, sinks, on_progress);
+  if (!optimized.stopped) WarnIfLate(complete, optimized, sinks);
+  return optimized;
 }
 
 }  // namespace tilesmith

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph_tuner/check/output_errors.h"
@@ -23,8 +24,9 @@ namespace tilesmith {
 struct OptimizeModelRequest {
   GraphTuningArguments arguments;  // model, machine, and how to choose; log_path "": LogPathBeside
   std::string plan_path;           // holds the best plan so far, from some seconds on
-  // Seconds for all of it since `begin`, on the clock of NowSeconds. Loading the model, a plan without
-  // measuring, and the trial or the run in progress are finished whatever they take.
+  // Seconds for all of it since `begin`, on the clock of NowSeconds. Loading the model, calibrating it, a
+  // plan without measuring, and the trial or the run in progress are finished whatever they take; what there
+  // is no time for then is left out, which a warning says.
   double seconds = 60;
   double begin = NowSeconds();
   // A log that is gone on with keeps what it knows, and a plan of it that fits stays until there is a faster
@@ -57,12 +59,13 @@ using ShowOptimizing = std::function<void(std::span<const TuneRow>, const Optimi
 struct OptimizedModel {
   std::vector<TuneRow> rows;
   std::vector<OptimizedPlan> plans;  // for each size of the inputs (SizesOf)
-  // Of each plan, with another precision than f32, on the CPU and unless it was stopped.
+  // Of each plan, with another precision than f32, on the CPU, unless it was stopped or there was no time.
   std::vector<OutputDifference> differences;
   std::vector<std::vector<TypeRun>> types;  // of each plan, for mixed, as far as there was time
   int plans_written = 0;
   double first_plan_seconds = 0;  // from `begin` on
   double elapsed_seconds = 0;
+  std::vector<std::pair<std::string, double>> spent;  // seconds that are no tuning, by what they went to
   std::optional<std::string> database_path;
   Disturbance disturbance;
   bool stopped = false;  // the best plan until then is in the file
@@ -70,8 +73,8 @@ struct OptimizedModel {
 
 // Nothing else may run in the process meanwhile. For mixed, on a CPU, the network is tuned in each type for a
 // share of the time, and what they found is mixed by GraphTuneModel: the file has a plan in f32 until then,
-// or the one that it had. Throws as TuneModel and GraphTuneModel do; once the first plan is written a stop is
-// no error.
+// or the one that it had. Where there is no time for that, it gets the fastest type's. Throws as TuneModel
+// and GraphTuneModel do; once the first plan is written a stop is no error.
 OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSinks& sinks,
                              const ShowOptimizing& on_progress = {});
 

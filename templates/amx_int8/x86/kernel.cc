@@ -23,7 +23,7 @@ std::unique_ptr<ConvKernel> BuildKernel(const Schedule& schedule, const Target& 
     const std::span<const int16_t> channel = std::span(centered).subspan(o * terms, terms);
     const int64_t lane = at.block * plan.lanes + at.lane;
     const int32_t bias = op.params().bias ? op.params().bias->data<int32_t>()[o] : 0;
-    static_cast<int32_t*>(parts.bias.data())[lane] = BiasWithoutZero(bias, channel, zero);
+    static_cast<int32_t*>(parts.bias.data())[lane] = BiasWithoutZero(bias, SumOfWeights(channel), zero);
     parts.multipliers.floats()[lane] = op.multipliers()[o];
     auto* const packed = static_cast<int8_t*>(parts.weights.data()) + at.block * numbers;
     PackWindowWeights(plan, channel.data(), packed + at.lane * plan.word,

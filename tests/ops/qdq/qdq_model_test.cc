@@ -10,7 +10,7 @@
 #include "layouts/base/error.h"
 #include "layouts/transform.h"
 #include "ops/graph/reference_run.h"
-#include "ops/qdq/raise_opset.h"
+#include "ops/qdq/prepare_model.h"
 #include "tests/support/ops/onnx_model.h"
 #include "tests/support/random.h"
 #include "tests/support/refusal.h"

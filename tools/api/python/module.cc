@@ -112,6 +112,14 @@ void TakeSeconds(const py::dict& options, const char* name, double& seconds) {
   seconds = tilesmith::DurationSeconds(name, given.cast<std::string>());
 }
 
+double Seconds(const std::string& name, const py::object& duration) {
+  py::dict options;
+  options[name.c_str()] = duration;
+  double seconds = 0;
+  TakeSeconds(options, name.c_str(), seconds);
+  return seconds;
+}
+
 // Of tune, optimize and graph_tune, each as far as it has them.
 template <typename Settings>
 Settings SettingsOf(const py::dict& options, const py::object& progress) {

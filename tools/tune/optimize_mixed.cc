@@ -1,0 +1,186 @@
+#include "tools/tune/optimize_mixed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "graph_tuner/plan/plan_file.h"
+#include "layouts/base/error.h"
+#include "tools/tune/network_types.h"
+
+namespace tilesmith {
+namespace {
+
+// Each type by itself, and then what they found together.
+class MixedOptimizer {
+ public:
+  MixedOptimizer(const OptimizeModelRequest& request, const WorkSinks& sinks,
+                 const ShowOptimizing& on_progress)
+      : request_(request), sinks_(sinks), on_progress_(on_progress), keeps_plan_(GoesOnWithPlan(request)) {}
+
+  OptimizedModel Run() {
+    const Target cpu = ChosenTarget(request_.arguments.machine);
+    if (keeps_plan_)
+      RequireNetwork(request_.plan_path, LoadModel(request_.arguments.model).name(),
+                     ReadPlanHeader(request_.plan_path));
+    std::vector<Precision> types = {Precision::kF32, Precision::kInt8};
+    if (HasBf16(cpu)) types.insert(types.begin() + 1, Precision::kBf16);
+    for (size_t i = 0; i < types.size() && !optimized_.stopped; ++i)
+      if (HasTimeFor(types[i])) Tune(types[i], types.size() - i);
+    if (!optimized_.stopped) HasTimeToMix() ? Mix() : TakeFastest();
+    optimized_.elapsed_seconds = NowSeconds() - request_.begin;
+    return std::move(optimized_);
+  }
+
+ private:
+  static constexpr double kForMixing = 0.5;
+
+  double left() const { return request_.begin + request_.seconds - NowSeconds(); }
+
+  // What takes so many times as long as loading the model and making a plan of it, and so many runs: what is
+  // done whatever the time.
+  double Least(double loads, double runs) const { return loads * load_seconds_ + runs * run_seconds_; }
+  double LeastOf(Precision precision) const {
+    if (precision == Precision::kF32) return 0;
+    return precision == Precision::kInt8 ? Least(8, 50) : Least(3, 10);
+  }
+  bool HasTimeFor(Precision precision) {
+    if (left() >= LeastOf(precision)) return true;
+    if (precision != Precision::kF32)
+      sinks_.Warn(fmt::format("there is no time to tune in {}", PrecisionName(precision)));
+    return false;
+  }
+  double MixingSeconds() const { return Least(20, 100); }
+  bool HasTimeToMix() const { return left() >= MixingSeconds(); }
+
+  // As each type ran by itself; under a limit on errors, which nobody has measured, f32.
+  void TakeFastest() {
+    const auto seconds = [](const std::vector<OptimizedPlan>& plans) {
+      double sum = 0;
+      for (const OptimizedPlan& plan : plans) sum += plan.measurement.seconds;
+      return sum;
+    };
+    std::string type(PrecisionName(Precision::kF32));
+    for (auto& [name, plans] : by_type_) {
+      const double took = seconds(plans);
+      if (request_.max_output_error || !(took > 0) || !(took < seconds(optimized_.plans))) continue;
+      optimized_.plans = std::move(plans);
+      type = name;
+    }
+    if (!keeps_plan_) {
+      std::vector<Plan> plans;
+      for (const OptimizedPlan& optimized : optimized_.plans) plans.push_back(optimized.plan);
+      WritePlans(request_.plan_path, plans);
+    }
+    sinks_.Warn(fmt::format("there was no time to mix types, which takes some {:.0f} s here: {}",
+                            MixingSeconds(),
+                            keeps_plan_ ? "the plan stays what it was" : "all is in " + type));
+  }
+
+  // The first of `left` types gets its share of what tuning has left.
+  void Tune(Precision precision, size_t left) {
+    const bool is_first = precision == Precision::kF32;
+    OptimizeModelRequest one = request_;
+    one.arguments.machine.precision = PrecisionName(precision);
+    if (precision != Precision::kInt8) one.arguments.model.calibration = {};  // its samples' sizes are there
+    one.begin = NowSeconds();
+    one.seconds = std::max(0.0, request_.begin + (1 - kForMixing) * request_.seconds - one.begin) /
+                  static_cast<double>(left);
+    if (!is_first) one.existing_log = ExistingLog::kResume;
+    // What an earlier run has mixed stays until there is another.
+    const bool aside = !is_first || keeps_plan_;
+    const std::string path = aside
+                                 ? fmt::format("{}.{}.partial", request_.plan_path, PrecisionName(precision))
+                                 : request_.plan_path;
+    one.plan_path = path;
+    OptimizedModel of_type;
+    try {
+      of_type = OptimizeInOneType(std::move(one), false, sinks_, on_progress_);
+    } catch (const Error& error) {
+      if (aside) std::filesystem::remove(path);
+      if (precision != Precision::kInt8 || error.code() != ErrorCode::kBadModel) throw;
+      return;  // what cannot be quantised; GraphTuneModel says so
+    }
+    if (aside) std::filesystem::remove(path);
+    if (precision == Precision::kInt8) calibrated_ = of_type.plans.front().plan.quantization;
+    for (const OptimizedPlan& found : of_type.plans)
+      found_.push_back({fmt::format("tuned in {}", PrecisionName(precision)), found.plan});
+    optimized_.stopped = of_type.stopped;
+    optimized_.disturbance += of_type.disturbance;
+    optimized_.database_path = of_type.database_path;
+    optimized_.rows.insert(optimized_.rows.end(), std::make_move_iterator(of_type.rows.begin()),
+                           std::make_move_iterator(of_type.rows.end()));
+    optimized_.spent.insert(optimized_.spent.end(), of_type.spent.begin(), of_type.spent.end());
+    if (!is_first) {
+      by_type_.emplace_back(PrecisionName(precision), std::move(of_type.plans));
+      return;
+    }
+    load_seconds_ = of_type.first_plan_seconds;
+    for (const OptimizedPlan& plan : of_type.plans) run_seconds_ += plan.measurement.seconds;
+    optimized_.plans = std::move(of_type.plans);
+    if (aside) return;
+    optimized_.plans_written = of_type.plans_written;
+    optimized_.first_plan_seconds = of_type.first_plan_seconds;
+  }
+
+  void Mix() {
+    GraphTuneModelRequest mixing;
+    mixing.arguments = request_.arguments;
+    mixing.arguments.tuning.allow_defaults = true;
+    mixing.hurried = true;
+    mixing.calibrated = calibrated_;
+    mixing.plan_path = request_.plan_path;
+    mixing.begin = NowSeconds();
+    // What it ends with takes a while.
+    mixing.time_budget = std::max(0.0, left() - MixingSeconds() / 2);
+    mixing.max_weight_bytes = request_.max_weight_bytes;
+    mixing.max_output_error = request_.max_output_error;
+    mixing.known = found_;
+    size_t size = 0;
+    try {
+      GraphTuneSizes(mixing, sinks_, [&](const GraphTuneModelRequest&, const GraphTunedModel& tuned) {
+        Take(optimized_.plans.at(size++), tuned);
+      });
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kInterrupted) throw;
+      optimized_.stopped = true;
+    }
+    optimized_.spent.emplace_back("mixing", NowSeconds() - mixing.begin);
+  }
+
+  // In place of the plan in f32.
+  void Take(OptimizedPlan& plan, const GraphTunedModel& tuned) {
+    plan.plan = tuned.refined.plan;
+    plan.measurement = tuned.refined.check;
+    plan.solutions = static_cast<int>(tuned.refined.rounds.size());
+    const bool both_ran = plan.measurement.seconds > 0 && plan.untuned.seconds > 0;
+    plan.seconds_saved = both_ran ? plan.untuned.seconds - plan.measurement.seconds : 0;
+    if (tuned.output_error) optimized_.differences.push_back({.error = *tuned.output_error});
+    optimized_.types.push_back(tuned.types);
+    if (optimized_.plans_written++ == 0) optimized_.first_plan_seconds = NowSeconds() - request_.begin;
+  }
+
+  const OptimizeModelRequest& request_;
+  const WorkSinks& sinks_;
+  const ShowOptimizing& on_progress_;
+  const bool keeps_plan_;
+  std::shared_ptr<const ModelQuantization> calibrated_;
+  std::vector<RivalPlan> found_;
+  std::vector<std::pair<std::string, std::vector<OptimizedPlan>>> by_type_;  // but for f32
+  double load_seconds_ = 0, run_seconds_ = 0;  // of the network in f32: until it had a plan, and of a run
+  OptimizedModel optimized_;
+};
+
+}  // namespace
+
+OptimizedModel OptimizeMixed(const OptimizeModelRequest& request, const WorkSinks& sinks,
+                             const ShowOptimizing& on_progress) {
+  return MixedOptimizer(request, sinks, on_progress).Run();
+}
+
+}  // namespace tilesmith
