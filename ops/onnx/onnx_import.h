@@ -65,9 +65,9 @@ class OnnxFile {
   static OnnxFile Parse(const ModelView& model, const std::string& source, const SizeLimits& limits = {});
 
   // Throws Error(kUsage) when an option names an input, a symbolic dimension or a constant the model does not
-  // have; Error(kBadModel) when sizes are open and no option gives them, naming usual ones, and when tensors could not be
-  // read or nodes are unsupported: then the message has a line for every reason and `Op (node "name"):
-  // reason` for every operator. Of what nobody shares, constants are given away.
+  // have; Error(kBadModel) when sizes are open and no option gives them, naming usual ones, and when tensors
+  // could not be read or nodes are unsupported: then the message has a line for every reason and `Op (node
+  // "name"): reason` for every operator. Of what nobody shares, constants are given away.
   Graph Import(const ImportOptions& options = {}) const&;
   Graph Import(const ImportOptions& options = {}) &&;
 
