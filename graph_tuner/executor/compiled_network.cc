@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <atomic>
-#include <cfenv>
 #include <map>
 #include <set>
 #include <span>
@@ -114,27 +112,15 @@ class Compiler {
     std::vector<Parts> parts;
     for (const Step& step : steps) parts.push_back(TakeParts(step));
     network_.kernels.resize(steps.size());
-    FirstError error;
-    std::atomic<size_t> next = 0;
-    const auto build = [&] {
-      for (size_t i = next++; i < steps.size() && !error.raised(); i = next++) {
-        try {
+    ForEachIndex(
+        std::ssize(steps),
+        [&](int64_t index) {
+          const auto i = static_cast<size_t>(index);
           ThrowIfStopped(stop_);
           network_.kernels[i] = BuildKernel(steps[i], parts[i]);
           parts[i] = {};
-        } catch (...) {
-          error.Capture();
-        }
-      }
-    };
-    // Weights are rounded as they would be here, and not as a team's threads do while a network runs.
-    std::fenv_t rounding;
-    std::fegetenv(&rounding);
-    RunOnTeam(device_.ReadsHostMemory() ? device_.threads() : 1, [&](int) {
-      std::fesetenv(&rounding);
-      build();
-    });
-    error.Rethrow();
+        },
+        device_.ReadsHostMemory() ? device_.threads() : 1);
     for (size_t i = 0; i < steps.size(); ++i) {
       if (auto* const conv = dynamic_cast<ConvKernel*>(network_.kernels[i].get());
           conv != nullptr && IsConv(steps[i]))

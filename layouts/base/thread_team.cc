@@ -150,14 +150,17 @@ void ThreadTeam::Run(int threads, Region region) {
   }
 }
 
-// Signals are for the program's own threads. The threads of a parent are not there behind a fork.
+// Signals from outside are for the program's own threads. The threads of a parent are not there behind a
+// fork.
 void ThreadTeam::Start(int threads) {
   if (forks_ != ForkCount()) workers_.clear();
   forks_ = ForkCount();
   workers_.reserve(static_cast<size_t>(threads) - 1);
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigset_t most, before;
+  sigfillset(&most);
+  for (const int of_a_fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT})
+    sigdelset(&most, of_a_fault);
+  pthread_sigmask(SIG_SETMASK, &most, &before);
   int failed = 0;
   while (failed == 0 && static_cast<int>(workers_.size()) < threads - 1) {
     auto worker = std::make_unique<Worker>(Worker{this, static_cast<int>(workers_.size()) + 1,

@@ -170,11 +170,11 @@ void RunOnTeam(int threads, const Body& body) {
 // Whether the calling thread is in a region of more than one thread.
 bool IsInRegion();
 
-// Calls body(int64_t index) for every index below `count`, on all cores of the process, whoever is free next;
-// in a region, on this thread. The first thing that it throws is thrown on; calls that have not begun are
-// left out then.
+// Calls body(int64_t index) for every index below `count`, on so many threads, one for each core of the
+// process if not said otherwise, whichever is free next; in a region, on this thread. The first thing that it
+// throws is thrown on; calls that have not begun are left out then.
 template <typename Body>
-void ForEachIndex(int64_t count, const Body& body) {
+void ForEachIndex(int64_t count, const Body& body, int64_t threads = std::ssize(ProcessCores())) {
   std::atomic<int64_t> next{0};
   FirstError error;
   const auto take = [&](int) {
@@ -186,11 +186,11 @@ void ForEachIndex(int64_t count, const Body& body) {
       }
     }
   };
-  const int64_t cores = std::min<int64_t>(count, std::ssize(ProcessCores()));
-  if (cores <= 1 || IsInRegion())
+  threads = std::min(count, threads);
+  if (threads <= 1 || IsInRegion())
     take(0);
   else
-    CurrentTeam().Run(static_cast<int>(cores), RegionOf(take));
+    CurrentTeam().Run(static_cast<int>(threads), RegionOf(take));
   error.Rethrow();
 }
 
