@@ -35,6 +35,11 @@ void PackWindowWeights(const WindowPlan& plan, const Weight* weights, Number* pa
       int64_t c = 0, column = j;  // of the number
       const int64_t end = std::min(j + plan.run_columns, conv.kw);
       for (int64_t k = 0; k < plan.run_length; k += plan.word, packed += plan.word * plan.lanes) {
+        if (column < end && c + plan.word < std::min(channels, pixel)) {  // all of it, and not the last
+          for (int64_t n = 0; n < plan.word; ++n, ++c)
+            packed[n] = convert(weights[c * taps + i * conv.kw + column]);
+          continue;
+        }
         for (int64_t n = 0; n < plan.word; ++n) {
           const bool inside = c < channels && column < end;
           packed[n] = inside ? convert(weights[c * taps + i * conv.kw + column]) : Number{0};

@@ -18,9 +18,24 @@ inline void AddScaledBytes(const ScaledBytes& row, int32_t* sums) {
   }
 }
 
+template <typename Byte>
+inline ByteBounds Bound(const Byte* data, int64_t count, int32_t zero) {
+  int32_t low = 0, high = 0, size = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t number = data[i] - zero;
+    low = number < low ? number : low;
+    high = number > high ? number : high;
+    size += number < 0 ? -number : number;
+  }
+  return {low, high, size};
+}
+
 }  // namespace
 
 void AddScaledU8(const ScaledBytes& row, int32_t* sums) { AddScaledBytes<uint8_t>(row, sums); }
 void AddScaledI8(const ScaledBytes& row, int32_t* sums) { AddScaledBytes<int8_t>(row, sums); }
+
+ByteBounds BoundU8(const uint8_t* data, int64_t count, int32_t zero) { return Bound(data, count, zero); }
+ByteBounds BoundI8(const int8_t* data, int64_t count, int32_t zero) { return Bound(data, count, zero); }
 
 }  // namespace tilesmith::TILESMITH_ISA

@@ -10,6 +10,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
 #include "ops/quantize/byte_image.h"
+#include "ops/quantize/integer_loops.h"
 #include "ops/quantize/quantized_winograd_kernel.h"
 
 namespace tilesmith {
@@ -40,21 +41,13 @@ float RoundingMultiplier(double exact, const StoredRange& range) {
   if (!std::isnormal(nearest)) return nearest;
   const int64_t steps = range.high - range.low;
   const double inverse = 1 / exact;
-  const auto middle_of = [](int64_t step) { return static_cast<double>(step) + 0.5; };
-  const auto sum_near = [&](double middle) { return middle * inverse + kInteger - kInteger; };
-  const auto is_near = [&](double sum, double middle) {
-    return (std::abs(sum * exact - middle) <= kNear * std::abs(middle)) & (std::abs(sum) <= kExactSums);
-  };
-  int64_t count = 0;  // mostly none, which vectors find out sooner
-  for (int64_t step = -steps; step < steps; ++step) {
-    const double middle = middle_of(step);
-    count += is_near(sum_near(middle), middle);
-  }
-  if (count == 0) return nearest;
+  // Below 0 is the same once more.
   std::vector<std::pair<float, double>> near;  // sums, and the middles of steps that they are near
-  for (int64_t step = -steps; step < steps; ++step) {
-    const double middle = middle_of(step), sum = sum_near(middle);
-    if (is_near(sum, middle)) near.emplace_back(static_cast<float>(sum), middle);
+  for (int64_t step = 0; step < steps; ++step) {
+    const double middle = static_cast<double>(step) + 0.5;
+    const double sum = middle * inverse + kInteger - kInteger;
+    if (std::abs(sum * exact - middle) <= kNear * middle && std::abs(sum) <= kExactSums)
+      near.emplace_back(static_cast<float>(sum), middle);
   }
   const auto wrong = [&](float m) {
     return std::ranges::count_if(near, [&](const auto& pair) {
@@ -63,6 +56,7 @@ float RoundingMultiplier(double exact, const StoredRange& range) {
       return (rounded < middle) != (product < middle) || (rounded > middle) != (product > middle);
     });
   };
+  if (wrong(nearest) == 0) return nearest;
   float best = nearest;
   for (const float other : {std::nextafter(nearest, 0.0F), std::nextafter(nearest, 2 * nearest)})
     if (wrong(other) < wrong(best)) best = other;
@@ -142,22 +136,26 @@ void ForEachChannel(const QuantizedTensor& weights, int64_t channels, const Visi
   }
 }
 
+// By instructions that every CPU has: what memory gives is not much faster.
+ByteBounds BoundOf(const uint8_t* data, int64_t count, int32_t zero) {
+  return portable::BoundU8(data, count, zero);
+}
+ByteBounds BoundOf(const int8_t* data, int64_t count, int32_t zero) {
+  return portable::BoundI8(data, count, zero);
+}
+
 }  // namespace
 
 QuantizedConvOp::WeightBounds QuantizedConvOp::BoundWeights() const {
-  constexpr size_t kPiece = 1 << 16;  // whose sum fits 32 bits
+  constexpr size_t kPiece = 1 << 22;
   WeightBounds bounds;
   ForEachChannel(params_.weights, workload_.oc, [&](int64_t, auto weights, int32_t zero) {
     int64_t& size = bounds.sizes.emplace_back();
     for (; !weights.empty(); weights = weights.subspan(std::min(kPiece, weights.size()))) {
-      int32_t low = 0, high = 0, sum = 0;
-      for (const int32_t stored : weights.first(std::min(kPiece, weights.size()))) {
-        const int32_t weight = stored - zero;
-        low = std::min(low, weight), high = std::max(high, weight);
-        sum += std::abs(weight);
-      }
-      bounds.low = std::min(bounds.low, low), bounds.high = std::max(bounds.high, high);
-      size += sum;
+      const auto count = static_cast<int64_t>(std::min(kPiece, weights.size()));
+      const ByteBounds piece = BoundOf(weights.data(), count, zero);
+      bounds.low = std::min(bounds.low, piece.low), bounds.high = std::max(bounds.high, piece.high);
+      size += piece.size;
     }
   });
   return bounds;

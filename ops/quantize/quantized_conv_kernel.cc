@@ -21,9 +21,9 @@ constexpr int64_t kSumBytes = sizeof(int32_t);
 constexpr int64_t kGroupedWordBytes = 64;  // a word of weights in 16 lanes
 
 template <typename Number>
-Number AsIs(int16_t weight) {
-  return static_cast<Number>(weight);
-}
+struct AsIs {
+  Number operator()(int16_t weight) const { return static_cast<Number>(weight); }
+};
 
 class QuantizedConvKernel : public PackedKernel {
  public:
@@ -233,7 +233,7 @@ class QuantizedConvKernel : public PackedKernel {
   // All runs of one channel's weights; `alone` is the plan of a single lane.
   static std::vector<int8_t> RunsOf(const WindowPlan& alone, const int16_t* channel) {
     std::vector<int8_t> runs(static_cast<size_t>(BlockWeightNumbers(alone)));
-    PackWindowWeights(alone, channel, runs.data(), AsIs<int8_t>);
+    PackWindowWeights(alone, channel, runs.data(), AsIs<int8_t>());
     return runs;
   }
 
@@ -289,9 +289,9 @@ class QuantizedConvKernel : public PackedKernel {
       } else if (plan_.group_words > 0) {
         PackGroups(RunsOf(alone, channel.data()), lane, begin);
       } else if (plan_.number_bytes == 1) {
-        PackWindowWeights(plan_, channel.data(), reinterpret_cast<int8_t*>(packed), AsIs<int8_t>);
+        PackWindowWeights(plan_, channel.data(), reinterpret_cast<int8_t*>(packed), AsIs<int8_t>());
       } else {
-        PackWindowWeights(plan_, channel.data(), reinterpret_cast<int16_t*>(packed), AsIs<int16_t>);
+        PackWindowWeights(plan_, channel.data(), reinterpret_cast<int16_t*>(packed), AsIs<int16_t>());
       }
     }
     return all;

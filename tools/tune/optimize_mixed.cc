@@ -11,6 +11,7 @@
 
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
+#include "tools/network/plan_runs.h"
 #include "tools/tune/network_types.h"
 
 namespace tilesmith {
@@ -30,20 +31,41 @@ class MixedOptimizer {
                      ReadPlanHeader(request_.plan_path));
     std::vector<Precision> types = {Precision::kF32, Precision::kInt8};
     if (HasBf16(cpu)) types.insert(types.begin() + 1, Precision::kBf16);
-    for (size_t i = 0; i < types.size() && !optimized_.stopped; ++i)
-      if (HasTimeFor(types[i])) Tune(types[i], types.size() - i);
-    if (!optimized_.stopped) HasTimeToMix() ? Mix() : TakeFastest();
-    optimized_.elapsed_seconds = NowSeconds() - request_.begin;
-    return std::move(optimized_);
+    const double end = request_.begin + request_.seconds, mixing = end - kForMixing * request_.seconds;
+    Tune(Precision::kF32, ShareUntil(mixing, types.size()));
+    if (optimized_.stopped) return Done();
+    const bool has_run = run_seconds_ > 0;
+    if (!has_run) run_seconds_ = SecondsOfARun();
+    double others = 0;
+    for (const Precision type : types) others += LeastOf(type);
+    const bool mixes = left() >= MixingSeconds() + others;
+    if (!mixes && !has_run) {
+      sinks_.Warn("there is no time to tune in other types than f32");
+      GoOnInFloats();
+      types.clear();
+    }
+    for (size_t i = 1; i < types.size() && !optimized_.stopped; ++i)
+      if (HasTimeFor(types[i])) Tune(types[i], ShareUntil(mixes ? mixing : end, types.size() - i));
+    if (!optimized_.stopped) left() >= MixingSeconds() ? Mix() : TakeFastest();
+    return Done();
   }
 
  private:
   static constexpr double kForMixing = 0.5;
 
+  OptimizedModel Done() {
+    optimized_.elapsed_seconds = NowSeconds() - request_.begin;
+    return std::move(optimized_);
+  }
+
   double left() const { return request_.begin + request_.seconds - NowSeconds(); }
 
-  // What takes so many times as long as loading the model and making a plan of it, and so many runs: what is
-  // done whatever the time.
+  // For the first of `types` that are to be tuned by then.
+  static double ShareUntil(double end, size_t types) {
+    return std::max(0.0, end - NowSeconds()) / static_cast<double>(types);
+  }
+
+  // What takes so many times as long as loading the model, and so many runs, whatever the time.
   double Least(double loads, double runs) const { return loads * load_seconds_ + runs * run_seconds_; }
   double LeastOf(Precision precision) const {
     if (precision == Precision::kF32) return 0;
@@ -51,12 +73,33 @@ class MixedOptimizer {
   }
   bool HasTimeFor(Precision precision) {
     if (left() >= LeastOf(precision)) return true;
-    if (precision != Precision::kF32)
-      sinks_.Warn(fmt::format("there is no time to tune in {}", PrecisionName(precision)));
+    sinks_.Warn(fmt::format("there is no time to tune in {}", PrecisionName(precision)));
     return false;
   }
-  double MixingSeconds() const { return Least(20, 100); }
-  bool HasTimeToMix() const { return left() >= MixingSeconds(); }
+  // Plans are made and compiled, and each is run by turns and for its error.
+  double MixingSeconds() const { return Least(20, 120); }
+
+  // Of the plans in f32, in sum, as they are: they have not run.
+  double SecondsOfARun() const {
+    constexpr double kEach = 0.05;
+    const DevicePtr machine = OpenMachine(request_.arguments.machine);
+    const PinnedTeam team(machine);
+    const std::vector<ModelOptions> sizes = SizesOf(request_.arguments.model);
+    double seconds = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const Graph graph = LoadModel(sizes[i]);
+      const PlanRuns where = {graph, machine, {sinks_.stop}};
+      seconds += MeasurePlans(where, {&optimized_.plans[i].plan}, kEach).front().seconds;
+    }
+    return seconds;
+  }
+
+  // What was found in f32 so far has not even run.
+  void GoOnInFloats() {
+    optimized_.rows.clear();
+    found_.clear();
+    Tune(Precision::kF32, std::max(0.0, left()), true);
+  }
 
   // As each type ran by itself; under a limit on errors, which nobody has measured, f32.
   void TakeFastest() {
@@ -77,21 +120,19 @@ class MixedOptimizer {
       for (const OptimizedPlan& optimized : optimized_.plans) plans.push_back(optimized.plan);
       WritePlans(request_.plan_path, plans);
     }
-    sinks_.Warn(fmt::format("there was no time to mix types, which takes some {:.0f} s here: {}",
-                            MixingSeconds(),
-                            keeps_plan_ ? "the plan stays what it was" : "all is in " + type));
+    sinks_.Warn("there was no time to mix types: " +
+                (keeps_plan_ ? "the plan stays what it was" : "all is in " + type));
   }
 
-  // The first of `left` types gets its share of what tuning has left.
-  void Tune(Precision precision, size_t left) {
+  // For so many seconds; `again`: it was, for too short a time.
+  void Tune(Precision precision, double seconds, bool again = false) {
     const bool is_first = precision == Precision::kF32;
     OptimizeModelRequest one = request_;
     one.arguments.machine.precision = PrecisionName(precision);
     if (precision != Precision::kInt8) one.arguments.model.calibration = {};  // its samples' sizes are there
     one.begin = NowSeconds();
-    one.seconds = std::max(0.0, request_.begin + (1 - kForMixing) * request_.seconds - one.begin) /
-                  static_cast<double>(left);
-    if (!is_first) one.existing_log = ExistingLog::kResume;
+    one.seconds = seconds;
+    if (!is_first || again) one.existing_log = ExistingLog::kResume;
     // What an earlier run has mixed stays until there is another.
     const bool aside = !is_first || keeps_plan_;
     const std::string path = aside
@@ -120,12 +161,13 @@ class MixedOptimizer {
       by_type_.emplace_back(PrecisionName(precision), std::move(of_type.plans));
       return;
     }
-    load_seconds_ = of_type.first_plan_seconds;
+    for (const auto& [what, took] : of_type.spent)
+      if (what == kLoading) load_seconds_ = took;
     for (const OptimizedPlan& plan : of_type.plans) run_seconds_ += plan.measurement.seconds;
     optimized_.plans = std::move(of_type.plans);
     if (aside) return;
-    optimized_.plans_written = of_type.plans_written;
-    optimized_.first_plan_seconds = of_type.first_plan_seconds;
+    if (!again) optimized_.first_plan_seconds = of_type.first_plan_seconds;
+    optimized_.plans_written += of_type.plans_written;
   }
 
   void Mix() {
@@ -172,7 +214,7 @@ class MixedOptimizer {
   std::shared_ptr<const ModelQuantization> calibrated_;
   std::vector<RivalPlan> found_;
   std::vector<std::pair<std::string, std::vector<OptimizedPlan>>> by_type_;  // but for f32
-  double load_seconds_ = 0, run_seconds_ = 0;  // of the network in f32: until it had a plan, and of a run
+  double load_seconds_ = 0, run_seconds_ = 0;                                // of the network in f32
   OptimizedModel optimized_;
 };
 

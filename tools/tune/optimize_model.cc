@@ -309,7 +309,11 @@ OptimizedModel OptimizeInOneType(OptimizeModelRequest request, bool compares, co
   const double began = NowSeconds();
   QuantizeInPlace(ParsePrecision(arguments.machine.precision), machine, sinks, &arguments.model);
   const double calibrating = NowSeconds() - began;
-  OptimizedModel optimized = ModelOptimizer(request, std::move(machine), compares, sinks, on_progress).Run();
+  const double opened = NowSeconds();
+  ModelOptimizer optimizer(request, std::move(machine), compares, sinks, on_progress);
+  const double loading = NowSeconds() - opened;
+  OptimizedModel optimized = optimizer.Run();
+  optimized.spent.emplace(optimized.spent.begin(), kLoading, loading);
   if (arguments.model.quantization)
     optimized.spent.emplace(optimized.spent.begin(), "calibrating", calibrating);
   return optimized;
