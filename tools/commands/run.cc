@@ -117,7 +117,7 @@ class RunNetworkCommand : public Command {
     TakeQuantization(plan_path_, &model_);
     ProgressLine progress;
     QuantizeInPlace(ParsePrecision(precision_), machine, SinksOf(progress), &model_);
-    const Graph graph = LoadModel(model_);
+    Graph graph = LoadModel(model_);
     const Plan plan = OpenPlan(plan_path_, graph, machine, {.force = force_, .strict = strict_});
     std::vector<Tensor> inputs = InputsOf(graph, std::move(files), static_cast<uint64_t>(seed_));
     const PinnedTeam team(machine);
@@ -126,7 +126,7 @@ class RunNetworkCommand : public Command {
       WarnIfDisturbed(machine, SinksOf(progress));
       return RunInStreams(report, graph, plan, machine, inputs);
     }
-    NetworkRun run(graph, plan, machine, std::move(inputs), &InterruptFlag());
+    NetworkRun run(check_ ? graph : std::move(graph), plan, machine, std::move(inputs), &InterruptFlag());
     const double load_seconds = NowSeconds() - asked;
     WarnIfDisturbed(machine, SinksOf(progress));
     if (perf_map_) WritePerfMap(run.executor().Code());

@@ -11,7 +11,7 @@
 
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
-#include "tools/network/plan_runs.h"
+#include "tools/network/network_run.h"
 #include "tools/tune/network_types.h"
 
 namespace tilesmith {
@@ -33,13 +33,12 @@ class MixedOptimizer {
     if (HasBf16(cpu)) types.insert(types.begin() + 1, Precision::kBf16);
     const double end = request_.begin + request_.seconds, mixing = end - kForMixing * request_.seconds;
     Tune(Precision::kF32, ShareUntil(mixing, types.size()));
+    if (!optimized_.stopped) TimeARun();
     if (optimized_.stopped) return Done();
-    const bool has_run = run_seconds_ > 0;
-    if (!has_run) run_seconds_ = SecondsOfARun();
     double others = 0;
     for (const Precision type : types) others += LeastOf(type);
     const bool mixes = left() >= MixingSeconds() + others;
-    if (!mixes && !has_run) {
+    if (!mixes && SecondsOf(optimized_.plans) == 0) {
       sinks_.Warn("there is no time to tune in other types than f32");
       GoOnInFloats();
       types.clear();
@@ -56,6 +55,13 @@ class MixedOptimizer {
   OptimizedModel Done() {
     optimized_.elapsed_seconds = NowSeconds() - request_.begin;
     return std::move(optimized_);
+  }
+
+  // 0 where none has run.
+  static double SecondsOf(const std::vector<OptimizedPlan>& plans) {
+    double sum = 0;
+    for (const OptimizedPlan& plan : plans) sum += plan.measurement.seconds;
+    return sum;
   }
 
   double left() const { return request_.begin + request_.seconds - NowSeconds(); }
@@ -79,19 +85,22 @@ class MixedOptimizer {
   // Plans are made and compiled, and each is run by turns and for its error.
   double MixingSeconds() const { return Least(20, 120); }
 
-  // Of the plans in f32, in sum, as they are: they have not run.
-  double SecondsOfARun() const {
-    constexpr double kEach = 0.05;
+  // Of the plans in f32 as they are, which may not have run yet.
+  void TimeARun() try {
     const DevicePtr machine = OpenMachine(request_.arguments.machine);
     const PinnedTeam team(machine);
     const std::vector<ModelOptions> sizes = SizesOf(request_.arguments.model);
-    double seconds = 0;
     for (size_t i = 0; i < sizes.size(); ++i) {
-      const Graph graph = LoadModel(sizes[i]);
-      const PlanRuns where = {graph, machine, {sinks_.stop}};
-      seconds += MeasurePlans(where, {&optimized_.plans[i].plan}, kEach).front().seconds;
+      const double began = NowSeconds();
+      Graph graph = LoadModel(sizes[i]);
+      load_seconds_ += NowSeconds() - began;
+      std::vector<Tensor> inputs = RandomInputs(graph, request_.seed);
+      NetworkRun run(std::move(graph), optimized_.plans[i].plan, machine, std::move(inputs), sinks_.stop);
+      run_seconds_ += run.Time(2).median;
     }
-    return seconds;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInterrupted) throw;
+    optimized_.stopped = true;
   }
 
   // What was found in f32 so far has not even run.
@@ -103,15 +112,10 @@ class MixedOptimizer {
 
   // As each type ran by itself; under a limit on errors, which nobody has measured, f32.
   void TakeFastest() {
-    const auto seconds = [](const std::vector<OptimizedPlan>& plans) {
-      double sum = 0;
-      for (const OptimizedPlan& plan : plans) sum += plan.measurement.seconds;
-      return sum;
-    };
     std::string type(PrecisionName(Precision::kF32));
     for (auto& [name, plans] : by_type_) {
-      const double took = seconds(plans);
-      if (request_.max_output_error || !(took > 0) || !(took < seconds(optimized_.plans))) continue;
+      const double took = SecondsOf(plans);
+      if (request_.max_output_error || !(took > 0) || !(took < SecondsOf(optimized_.plans))) continue;
       optimized_.plans = std::move(plans);
       type = name;
     }
@@ -161,9 +165,6 @@ class MixedOptimizer {
       by_type_.emplace_back(PrecisionName(precision), std::move(of_type.plans));
       return;
     }
-    for (const auto& [what, took] : of_type.spent)
-      if (what == kLoading) load_seconds_ = took;
-    for (const OptimizedPlan& plan : of_type.plans) run_seconds_ += plan.measurement.seconds;
     optimized_.plans = std::move(of_type.plans);
     if (aside) return;
     if (!again) optimized_.first_plan_seconds = of_type.first_plan_seconds;

@@ -8,9 +8,6 @@
 
 namespace tilesmith {
 
-// What OptimizedModel::spent calls it.
-inline constexpr const char* kLoading = "loading";
-
 // Whether what an earlier run found stays until there is better.
 bool GoesOnWithPlan(const OptimizeModelRequest& request);
 // A plan file that is gone on with holds nothing of another network: throws Error(kUsage) where it does.

@@ -313,7 +313,7 @@ OptimizedModel OptimizeInOneType(OptimizeModelRequest request, bool compares, co
   ModelOptimizer optimizer(request, std::move(machine), compares, sinks, on_progress);
   const double loading = NowSeconds() - opened;
   OptimizedModel optimized = optimizer.Run();
-  optimized.spent.emplace(optimized.spent.begin(), kLoading, loading);
+  optimized.spent.emplace(optimized.spent.begin(), "loading", loading);
   if (arguments.model.quantization)
     optimized.spent.emplace(optimized.spent.begin(), "calibrating", calibrating);
   return optimized;
