@@ -127,11 +127,8 @@ class Compiler {
         }
       }
     };
-    // Weights are rounded as they would be here, and not as a team's threads do while a network runs.
-    std::fenv_t rounding;
-    std::fegetenv(&rounding);
     RunOnTeam(device_.ReadsHostMemory() ? device_.threads() : 1, [&](int) {
-      std::fesetenv(&rounding);
+      std::fesetenv(FE_DFL_ENV);  // denormal weights are packed as they are
       build();
     });
     error.Rethrow();
