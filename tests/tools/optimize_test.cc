@@ -128,7 +128,7 @@ TEST(OptimizeTest, MixesTypesWithinALimit) {
   const TemporaryDirectory directory;
   const std::string plan = directory.File("plan.jsonl");
   const std::vector<std::string> asked = {
-      "--precision", "mixed", "--max-output-error", "0.05", "--for", "6s", "--no-db", "--json", "-o", plan};
+      "--precision", "mixed", "--max-output-error", "0.05", "--for", "12s", "--no-db", "--json", "-o", plan};
   for (const bool again : {false, true}) {
     std::vector<std::string> arguments = asked;
     if (again) arguments.emplace_back("--resume");
