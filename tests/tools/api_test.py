@@ -253,7 +253,7 @@ class PackageTest(unittest.TestCase):
             self.model(Tensor("torch.bfloat16"))
         with self.assertRaisesRegex(ValueError, r"give it as x.detach\(\).cpu\(\).numpy\(\)"):
             self.model(Tensor("torch.float32"))
-        for array in image().astype(np.complex64), image().astype("datetime64[s]"), image().astype(str):
+        for array in image().astype(np.complex64), image().astype("datetime64[s]"), image().astype(str), image().astype(object):
             with self.assertRaisesRegex(ValueError, '"input" is an array of .*, expected float32 \\(f32\\)'):
                 self.model(array)
         try:

@@ -175,6 +175,46 @@ class CompileTest(Case):
         with self.assertRaisesRegex(ValueError, r"shape \(2, 3, 20, 24\), expected \(1, 3, 20, 24\); others need dynamic_batch"):
             self.compiled(module, image())(image(2, 3, 20, 24))
 
+    def test_sizes_that_are_not_open_are_refused(self):
+        class Sized(Net):
+            def forward(self, x):  # has its sizes in it
+                return torch.nn.functional.interpolate(self.images(x), size=x.shape[2:]), x.sum((2, 3)) / x.shape[2]
+
+        module = made(Sized())
+        sizes = {2: torch.export.Dim("height", min=8, max=64), 3: torch.export.Dim("width", min=8, max=64)}
+        fast = self.compiled(module, (image(),), dynamic_shapes=(sizes,))
+        for got, wanted in zip(fast(image(1, 3, 40, 16)), module(image(1, 3, 40, 16))):
+            self.assertClose(got, wanted.detach())
+        for shape in (2, 3, 20, 24), (1, 3, 65, 24), (1, 3, 7, 24), (1, 4, 20, 24), (1, 3, 20):
+            with self.assertRaisesRegex(ValueError, r"has shape .*, expected \(1, 3, s\d+ from 8 to 64, s\d+ from 8 to 64\)"):
+                fast(torch.zeros(shape))
+        fast = self.compiled(module, image(), dynamic_batch=True)
+        with self.assertRaisesRegex(ValueError, r"expected \(s\d+ from 0 on, 3, 20, 24\)"):
+            fast(image(1, 3, 24, 24))
+
+    def test_wrong_arguments_are_refused_before_any_work(self):
+        module, x = made(), image()
+        for error, said, options in (
+            (ValueError, "optimize_for must be at least 0, got -3", {"optimize_for": -3}),
+            (ValueError, "precision is 'fp16'", {"precision": "fp16"}),
+            (ValueError, "cache must be a folder", {"cache": __file__}),
+        ):
+            with self.assertRaisesRegex(error, said):
+                self.compiled(module, x, **options)
+        with self.assertRaisesRegex(TypeError, "must be a torch.nn.Module, got str"):
+            tilesmith.torch.compile("resnet18", x)
+        with self.assertRaisesRegex(RuntimeError, "is of torch.float64, where tilesmith computes in float32"):
+            self.compiled(torch.nn.Conv2d(3, 8, 3).double().eval(), x.double())
+
+    def test_parameters_that_are_replaced_are_noticed(self):
+        module, x = made(), image()
+        fast = self.compiled(module, x)
+        self.assertClose(fast(x), module(x).detach())
+        name, child = next((name, child) for name, child in module.named_modules() if getattr(child, "weight", None) is not None)
+        child.weight = torch.nn.Parameter(2 * child.weight.detach())
+        with self.assertRaisesRegex(RuntimeError, f"weight of module `{name}` was replaced"):
+            fast(x)
+
     def test_other_types(self):
         class Types(nn.Module):
             def forward(self, x, n):

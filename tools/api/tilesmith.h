@@ -9,6 +9,10 @@
 // was allowed.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "tilesmith.h needs C++20: compile with -std=c++20"
+#endif
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -98,6 +98,11 @@ def _given(model: AnyModel, parts: Optional[Parts]) -> tuple[Any, dict[str, Byte
         raise ValueError("parts are for a model in memory: a file's are read beside it")
     if in_memory:
         return model, dict(parts or {})
+    if not isinstance(model, (str, os.PathLike)):
+        raise TypeError(
+            "model must be a path, the name of a built-in network, bytes of an ONNX file or an onnx.ModelProto, "
+            f"got {type(model).__name__}; PyTorch's modules are for tilesmith.torch.compile"
+        )
     path = _path("model", model)
     # Else it may be the name of a built-in network.
     is_path = isinstance(model, os.PathLike) or os.path.basename(path) != path or path.endswith(".onnx")
@@ -202,6 +207,12 @@ class Model:
     def predicted_seconds(self) -> float:
         """Of a run, by the plan; 0 without one."""
         return self._model.predicted_seconds
+
+    def __repr__(self) -> str:
+        def texts(infos: list[TensorInfo]) -> str:
+            return ", ".join(f"{info.name} {'x'.join(map(str, info.shape))} {info.type}".rstrip() for info in infos)
+
+        return f"<tilesmith.Model {texts(self.inputs)} -> {texts(self.outputs)}, {self.threads} threads>"
 
     def session(self, cores: Iterable[int] = ()) -> Session:
         return Session(self, cores)
@@ -485,4 +496,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    return importlib.import_module(".torch", __name__)
+    try:
+        return importlib.import_module(".torch", __name__)
+    except ModuleNotFoundError as missing:
+        raise AttributeError(str(missing)) from missing

@@ -72,7 +72,12 @@ class Options:
         if unknown:
             raise ValueError(f"unknown options of tilesmith: {', '.join(unknown)}; known: {', '.join(known)}")
         options = cls(**given)
-        options.seconds()  # is refused here where it is none
+        if options.precision not in _PRECISIONS:
+            raise ValueError(f"precision is {options.precision!r} (known: {', '.join(_PRECISIONS)})")
+        if not options.seconds() >= 0:
+            raise ValueError(f"optimize_for must be at least 0, got {options.optimize_for}")
+        if options.cache and not pathlib.Path(options.cache).is_dir() and pathlib.Path(options.cache).exists():
+            raise ValueError(f"cache must be a folder, {os.fspath(options.cache)} is none")
         return options
 
     def cores(self) -> int:
@@ -82,6 +87,10 @@ class Options:
 def cache_folder() -> pathlib.Path:
     """$XDG_CACHE_HOME/tilesmith/torch, or ~/.cache/tilesmith/torch. It may be removed at any time."""
     return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tilesmith" / "torch"
+
+
+_PRECISIONS = ("f32", "bf16", "int8", "mixed")
+_tracing = threading.RLock()  # torch traces and exports in one thread at a time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +131,7 @@ def trace(module: torch.nn.Module, args: tuple, kwargs: dict, dynamic_shapes: An
 
     flat = torch.nn.Module()
     flat.module, flat.forward = module, forward
-    with torch.no_grad(), torch.fx.traceback.preserve_node_meta(), warnings.catch_warnings():
+    with _tracing, torch.no_grad(), torch.fx.traceback.preserve_node_meta(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.export.export(flat, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False)
     return Traced(exported, [*module.parameters(), *module.buffers()], **traced)
@@ -144,6 +153,12 @@ class Program:
         self._last = [is_last(leaves[place]) for place in self._places]
         self._shapes = [tuple(leaves[place].shape) for place in self._places]
         self._open = bool(self._exported.range_constraints)
+        inputs = {node.name: node.meta.get("val") for node in self._exported.graph.nodes if node.op == "placeholder"}
+        self._declared = [list(map(self._size, inputs[name].shape)) for name in self._names]
+        given = {name: leaves[place] for name, place in zip(self._names, self._places)}
+        doubles = [name for name, tensor in {**given, **self._weights}.items() if tensor.dtype is torch.float64]
+        if doubles:
+            raise RuntimeError(f'"{doubles[0]}" is of torch.float64, where tilesmith computes in float32: call float() of it')
         self._watched = list({id(tensor): tensor for tensor in traced.held}.values())
         self._versioned = [tensor for tensor in self._watched if not tensor.is_inference()]
         lines = self._exported.graph_module.print_readable(print_output=False).splitlines()
@@ -162,7 +177,11 @@ class Program:
             with self._lock:
                 if self._state() != self._prepared:
                     self._prepare()
-        tensors = [self._taken(leaves[self._places[number]], number) for number in self._order]
+        given = [leaves[place] for place in self._places]
+        taken = [self._taken(tensor, number) for number, tensor in enumerate(given)]
+        if any(tensor.shape != shape for tensor, shape in zip(given, self._shapes)):
+            self._check_sizes(given)
+        tensors = [taken[number] for number in self._order]
         addresses = [tensor.data_ptr() for tensor in tensors]
         shapes = [list(tensor.shape) for tensor in tensors]
         if shapes == self._first_shapes:
@@ -175,6 +194,35 @@ class Program:
         kinds = {"output": outputs, "input": leaves, "held": self._traced.held}
         return [value if kind == "value" else kinds[kind][value] for kind, value in self._traced.results]
 
+    def _size(self, size: Any) -> Any:
+        """Of an input: a number, or the symbol of an open one with its least and largest values."""
+        if isinstance(size, int):
+            return size
+        symbol = size.node.expr
+        bounds = self._exported.range_constraints.get(symbol)
+        if bounds is None:
+            return str(symbol), 0, None
+        # Sizes of 0 and 1 are left out of what torch traces, and no different here.
+        return str(symbol), 0 if bounds.lower <= 2 else int(bounds.lower), bounds.upper
+
+    def _check_sizes(self, tensors: Sequence[torch.Tensor]) -> None:
+        """That only what is open varies, in its bounds, and alike where it is one size."""
+        known: dict[str, int] = {}
+        for number, tensor in zip(range(len(self._places)), tensors):
+            name, declared = self._names[number], self._declared[number]
+            fits = len(declared) == tensor.dim()
+            for wanted, size in zip(declared, tensor.shape):
+                if isinstance(wanted, int):
+                    fits = fits and size == wanted
+                    continue
+                symbol, least, most = wanted
+                fits = fits and size >= least and (most is None or size <= most) and known.setdefault(symbol, size) == size
+            if not fits:
+                text = ", ".join(map(_size_text, declared))
+                raise ValueError(
+                    f'input "{name}" has shape {tuple(tensor.shape)}, expected ({text}); others need dynamic_batch or dynamic_shapes'
+                )
+
     def _taken(self, tensor: Any, number: int) -> torch.Tensor:
         """The tensor as the model takes it."""
         name, dtype = self._names[number], self._dtypes[number]
@@ -185,11 +233,6 @@ class Program:
         if tensor.requires_grad and torch.is_grad_enabled():
             raise RuntimeError(
                 f'input "{name}" needs a gradient, which only torch computes: run under torch.no_grad(), or detach() it'
-            )
-        if not self._open and tensor.shape != self._shapes[number]:
-            raise ValueError(
-                f'input "{name}" has shape {tuple(tensor.shape)}, expected {self._shapes[number]}; '
-                "others need dynamic_batch or dynamic_shapes"
             )
         return (tensor.permute(_TO_LAST) if self._last[number] else tensor).contiguous()
 
@@ -257,7 +300,7 @@ class Program:
         """Writes the graph without its weights, which are read from torch's memory whenever it is loaded."""
         import onnx_ir
 
-        with warnings.catch_warnings(), torch.no_grad():
+        with _tracing, warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             try:
                 program = torch.onnx.export(self._exported, dynamo=True, optimize=False, verbose=False)
@@ -310,6 +353,14 @@ class Program:
             if node is not None:
                 lines.append(f"{node.target} is in {module_text(module_of(node))}")
         return "\n  ".join(lines)
+
+
+def _size_text(size: Any) -> str:
+    """As Program declares it."""
+    if isinstance(size, int):
+        return str(size)
+    symbol, least, most = size
+    return f"{symbol} from {least} on" if most is None or "oo" in str(most) else f"{symbol} from {least} to {most}"
 
 
 def module_of(node: torch.fx.Node) -> str:

@@ -89,7 +89,8 @@ inline Array InputArray(const py::object& object, const TensorInfo& info, bool o
                               .format(info.name, py::tuple(py::cast(shape)), py::tuple(py::cast(expected))));
   }
   const py::dtype wanted = DtypeOf(info.type);
-  const bool is_real = std::string_view("cSUmM").find(given.dtype().kind()) == std::string_view::npos;
+  const bool is_real = std::string_view("cSUmMO").find(given.dtype().kind()) == std::string_view::npos &&
+                       !given.dtype().has_fields();
   const bool converts = info.type == "f32" && is_real;
   if (!converts && !given.dtype().equal(wanted) && !(info.type == "bf16" && IsTwoRawBytes(given.dtype()))) {
     throw py::value_error(py::str("input \"{}\" is an array of {}, expected {} ({})")

@@ -49,6 +49,8 @@ def compile(
     refused. Weights that change later are noticed at the next call, which prepares them anew.
     """
     chosen = Options.of(options)
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}")
     training = [name for name, child in module.named_modules() if child.training]
     if training:
         path = next(filter(None, training), "")
@@ -65,7 +67,7 @@ def compile(
         # Tracing takes a size of one for a constant.
         traced_args, traced_kwargs = pytree.tree_map(_widened, (args, kwargs))
     traced = trace(module, traced_args, traced_kwargs, dynamic_shapes)
-    return Compiled(traced, inspect.signature(module.forward), pytree.tree_leaves((args, kwargs)), chosen)
+    return Compiled(module, traced, pytree.tree_leaves((args, kwargs)), chosen)
 
 
 def _has_batch(leaf: Any) -> bool:
@@ -79,12 +81,17 @@ def _widened(leaf: Any) -> Any:
 class Compiled:
     """What compile returns. Threads may share it; they take turns."""
 
-    def __init__(self, traced: Traced, signature: inspect.Signature, leaves: list, options: Options) -> None:
+    def __init__(self, module: torch.nn.Module, traced: Traced, leaves: list, options: Options) -> None:
         self._program = Program(traced, leaves, options)
-        self._signature = signature
+        self._signature = inspect.signature(module.forward)
+        held = [(path, table) for path, child in module.named_modules() for table in (child._parameters, child._buffers)]
+        self._slots = [(table, name, tensor, path) for path, table in held for name, tensor in table.items()]
         self._in_spec, self._out_spec = traced.exported.call_spec.in_spec, traced.out_spec
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for table, name, tensor, path in self._slots:
+            if table.get(name) is not tensor:
+                raise RuntimeError(f"{name} of {module_text(path)} was replaced by another tensor: compile the module anew")
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if spec != self._in_spec:
             leaves = self._rearranged(args, kwargs)
