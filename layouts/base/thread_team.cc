@@ -116,25 +116,30 @@ void SpinBarrier::Wait() {
 }
 
 ThreadTeam::~ThreadTeam() {
-  if (workers_.empty() || forks_ != ForkCount()) return;
-  Announce(0);
-  for (const pthread_t worker : workers_) pthread_join(worker, nullptr);
+  if (forks_ != ForkCount()) {
+    for (std::unique_ptr<Worker>& worker : workers_) worker.release();
+    return;
+  }
+  region_ = {};
+  for (const std::unique_ptr<Worker>& worker : workers_) Call(*worker);
+  for (const std::unique_ptr<Worker>& worker : workers_) pthread_join(worker->handle, nullptr);
 }
 
-// The order of what is announced and of whether anybody sleeps is the same for all threads.
-void ThreadTeam::Announce(int threads) {
-  const unsigned number = (announced_.load(std::memory_order_relaxed) >> kThreadBits) + 1;
-  announced_.store(number << kThreadBits | static_cast<unsigned>(threads), std::memory_order_seq_cst);
-  announced_.notify_all();
+// The order of a call and of whether the thread sleeps is the same for both.
+void ThreadTeam::Call(Worker& worker) {
+  worker.regions.fetch_add(1, std::memory_order_seq_cst);
+  worker.regions.notify_one();
 }
 
 void ThreadTeam::Run(int threads, Region region) {
-  TILESMITH_CHECK(threads > 1 && threads < 1 << kThreadBits && !in_region, "{} threads", threads);
+  TILESMITH_CHECK(threads > 1 && !in_region, "{} threads", threads);
   if (static_cast<int>(workers_.size()) < threads - 1 || forks_ != ForkCount()) Start(threads);
   region_ = region;
   working_.store(threads - 1, std::memory_order_relaxed);
-  if (rests_.load(std::memory_order_relaxed)) rests_.store(false, std::memory_order_relaxed);
-  Announce(threads);
+  const bool are_many = threads > static_cast<int>(ProcessCores().size());
+  if (sleeps_at_once_.load(std::memory_order_relaxed) != are_many)
+    sleeps_at_once_.store(are_many, std::memory_order_relaxed);
+  for (int thread = 1; thread < threads; ++thread) Call(*workers_[static_cast<size_t>(thread) - 1]);
   Place(0);
   in_region = true;
   region.call(region.body, 0);
@@ -151,10 +156,13 @@ void ThreadTeam::Run(int threads, Region region) {
 }
 
 // Signals from outside are for the program's own threads. The threads of a parent are not there behind a
-// fork.
+// fork, and what they had is left to nobody.
 void ThreadTeam::Start(int threads) {
-  if (forks_ != ForkCount()) workers_.clear();
-  forks_ = ForkCount();
+  if (forks_ != ForkCount()) {
+    for (std::unique_ptr<Worker>& worker : workers_) worker.release();
+    workers_.clear();
+    forks_ = ForkCount();
+  }
   workers_.reserve(static_cast<size_t>(threads) - 1);
   sigset_t most, before;
   sigfillset(&most);
@@ -163,18 +171,17 @@ void ThreadTeam::Start(int threads) {
   pthread_sigmask(SIG_SETMASK, &most, &before);
   int failed = 0;
   while (failed == 0 && static_cast<int>(workers_.size()) < threads - 1) {
-    auto worker = std::make_unique<Worker>(Worker{this, static_cast<int>(workers_.size()) + 1,
-                                                  announced_.load(std::memory_order_relaxed), pinned_to});
+    auto worker = std::make_unique<Worker>();
+    worker->team = this;
+    worker->thread = static_cast<int>(workers_.size()) + 1;
+    worker->pinned_to = pinned_to;
     const auto work = [](void* of) -> void* {
-      const std::unique_ptr<const Worker> self(static_cast<Worker*>(of));
-      self->team->Work(*self);
+      auto& self = *static_cast<Worker*>(of);
+      self.team->Work(self);
       return nullptr;
     };
-    pthread_t thread = {};
-    failed = pthread_create(&thread, nullptr, work, worker.get());
-    if (failed != 0) break;
-    [[maybe_unused]] const Worker* const its_own = worker.release();
-    workers_.push_back(thread);
+    failed = pthread_create(&worker->handle, nullptr, work, worker.get());
+    if (failed == 0) workers_.push_back(std::move(worker));
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (failed == 0) return;
@@ -182,29 +189,27 @@ void ThreadTeam::Start(int threads) {
                                                    workers_.size() + 2, threads, std::strerror(failed)));
 }
 
-void ThreadTeam::Work(const Worker& self) {
+void ThreadTeam::Work(Worker& self) {
   in_region = true;
   pinned_to = self.pinned_to;
-  for (unsigned announced = AwaitChange(self.announced);; announced = AwaitChange(announced)) {
-    const int threads = static_cast<int>(announced & ((1U << kThreadBits) - 1));
-    if (threads == 0) return;
-    if (self.thread >= threads) continue;
+  for (unsigned seen = 0;; ++seen) {
+    AwaitCall(self, seen);
+    if (region_.call == nullptr) return;
     Place(self.thread);
     region_.call(region_.body, self.thread);
     if (working_.fetch_sub(1, std::memory_order_acq_rel) == 1) working_.notify_one();
   }
 }
 
-unsigned ThreadTeam::AwaitChange(unsigned from) {
+void ThreadTeam::AwaitCall(const Worker& self, unsigned seen) const {
   using Clock = std::chrono::steady_clock;
   constexpr int kPauses = 64;
-  const auto has_changed = [&] { return announced_.load(std::memory_order_acquire) != from; };
+  const auto is_called = [&] { return self.regions.load(std::memory_order_acquire) != seen; };
   const auto end = Clock::now() + std::chrono::duration<double>(awake_seconds_);
-  while (!SpinUntilTrue(has_changed, kPauses) && !rests_.load(std::memory_order_relaxed) &&
+  while (!SpinUntilTrue(is_called, kPauses) && !sleeps_at_once_.load(std::memory_order_relaxed) &&
          Clock::now() < end) {
   }
-  announced_.wait(from, std::memory_order_acquire);
-  return announced_.load(std::memory_order_acquire);
+  self.regions.wait(seen, std::memory_order_acquire);
 }
 
 void ThreadTeam::Place(int thread) const {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -82,7 +83,8 @@ class ThreadTeam {
     const void* body;
   };
 
-  // `awake_seconds`: that threads spin for between regions. A core whose thread spins is kept from others.
+  // `awake_seconds`: that threads spin for between regions, unless they are more than the process has cores.
+  // A core whose thread spins is kept from others.
   explicit ThreadTeam(double awake_seconds) : awake_seconds_(awake_seconds) {}
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
@@ -96,32 +98,30 @@ class ThreadTeam {
   void PinTo(std::span<const int> cores) { cores_.assign(cores.begin(), cores.end()); }
   std::span<const int> cores() const { return cores_; }
   // Threads that spin for the next region sleep now.
-  void Rest() { rests_.store(true, std::memory_order_relaxed); }
+  void Rest() { sleeps_at_once_.store(true, std::memory_order_relaxed); }
 
  private:
-  // What a thread of the team starts with.
-  struct Worker {
+  // Of one of the team's own threads. A region that it is not in does not touch it.
+  struct alignas(64) Worker {
     ThreadTeam* team;
     int thread;
-    unsigned announced;  // before its first region
-    int pinned_to;       // as who starts it is
+    int pinned_to;                     // when it starts, as who starts it is
+    std::atomic<unsigned> regions{0};  // that it was called to; the last one may be the team's end
+    pthread_t handle = {};
   };
-  static constexpr unsigned kThreadBits = 12;
 
-  void Announce(int threads);
+  void Call(Worker& worker);
   void Start(int threads);
-  void Work(const Worker& self);
-  unsigned AwaitChange(unsigned from);
+  void Work(Worker& self);
+  void AwaitCall(const Worker& self, unsigned seen) const;
   void Place(int thread) const;
 
   const double awake_seconds_;
   std::vector<int> cores_;
-  std::vector<pthread_t> workers_;  // thread 1 and on
-  unsigned forks_ = 0;              // ForkCount() when they were started
-  Region region_ = {};
-  // A number that grows from region to region, and how many threads that has; 0: the team is over.
-  alignas(64) std::atomic<unsigned> announced_{0};
-  std::atomic<bool> rests_{false};
+  std::vector<std::unique_ptr<Worker>> workers_;  // thread 1 and on
+  unsigned forks_ = 0;                            // ForkCount() when they were started
+  Region region_ = {};                            // without a call: the team is over
+  std::atomic<bool> sleeps_at_once_{false};
   alignas(64) std::atomic<int> working_{0};
 };
 
