@@ -29,7 +29,9 @@ class TorchTest : public testing::Test {
         kPackage + "/_tilesmith' + suffix).exists())";
     for (const std::string candidate :
          {named ? named : "python3", TILESMITH_SOURCE_DIR "/peers/torch/bin/python3"})
-      if (python_.empty() && RunProgram({candidate, "-c", has_all}).exit_code == 0) python_ = candidate;
+      if (python_.empty() &&
+          RunProgram({"sh", "-c", "exec \"$0\" \"$@\"", candidate, "-c", has_all}).exit_code == 0)
+        python_ = candidate;
     if (python_.empty())
       GTEST_SKIP() << "no Python of the build's version has torch, torchvision and onnxscript "
                       "(tools/bench-torch fetches one, TILESMITH_TORCH_PYTHON names another)";
