@@ -19,7 +19,6 @@
 namespace tilesmith {
 namespace {
 
-constexpr int kYieldsBeforeSleep = 1024;
 constexpr double kOwnTeamsAwakeSeconds = 5e-3;
 constexpr int kNowhere = -1;
 
@@ -31,16 +30,6 @@ inline void SpinPause() {
 #ifdef TILESMITH_X86
   _mm_pause();
 #endif
-}
-
-// Whether it is, after so many pauses at the most.
-template <typename Condition>
-bool SpinUntilTrue(const Condition& is_so, int pauses) {
-  for (int pause = 0; !is_so(); ++pause) {
-    if (pause == pauses) return false;
-    SpinPause();
-  }
-  return true;
 }
 
 cpu_set_t SetOf(std::span<const int> cores) {
@@ -79,24 +68,34 @@ std::string_view WaitPolicyName(WaitPolicy policy) {
   return "";
 }
 
+// The order of what is advanced and of whether somebody sleeps is the same for all threads.
 void Generation::Advance() {
-  value_.fetch_add(1, std::memory_order_acq_rel);
+  value_.fetch_add(1, std::memory_order_seq_cst);
   if (policy_ == WaitPolicy::kSleep) value_.notify_all();
 }
 
 bool Generation::SpinUntil(unsigned wanted, int pauses) const {
-  return SpinUntilTrue([&] { return !IsBefore(now(), wanted); }, pauses);
+  for (int pause = 0; IsBefore(now(), wanted); ++pause) {
+    if (pause == pauses) return false;
+    SpinPause();
+  }
+  return true;
 }
 
 void Generation::Pause(unsigned wanted, int step) {
-  constexpr int kPauses = 64;
+  constexpr int kPauses = 64, kYieldsBeforeSleep = 1024;
   if (policy_ == WaitPolicy::kSpin) {
     SpinUntil(wanted, kPauses);
   } else if (policy_ == WaitPolicy::kYield || step < kYieldsBeforeSleep) {
     sched_yield();
   } else {
-    if (const unsigned seen = now(); IsBefore(seen, wanted)) value_.wait(seen, std::memory_order_acquire);
+    SleepUntil(wanted);
   }
+}
+
+void Generation::SleepUntil(unsigned wanted) {
+  for (unsigned seen = now(); IsBefore(seen, wanted); seen = now())
+    value_.wait(seen, std::memory_order_acquire);
 }
 
 void Generation::WaitUntil(unsigned wanted) {
@@ -116,53 +115,40 @@ void SpinBarrier::Wait() {
 }
 
 ThreadTeam::~ThreadTeam() {
-  if (forks_ != ForkCount()) {
-    for (std::unique_ptr<Worker>& worker : workers_) worker.release();
-    return;
-  }
+  ForgetParents();
   region_ = {};
-  for (const std::unique_ptr<Worker>& worker : workers_) Call(*worker);
+  for (const std::unique_ptr<Worker>& worker : workers_) worker->calls.Advance();
   for (const std::unique_ptr<Worker>& worker : workers_) pthread_join(worker->handle, nullptr);
 }
 
-// The order of a call and of whether the thread sleeps is the same for both.
-void ThreadTeam::Call(Worker& worker) {
-  worker.regions.fetch_add(1, std::memory_order_seq_cst);
-  worker.regions.notify_one();
+// Behind a fork the threads of the parent are not there, and what they had is left to nobody.
+void ThreadTeam::ForgetParents() {
+  if (forks_ == ForkCount()) return;
+  for (std::unique_ptr<Worker>& worker : workers_) worker.release();
+  workers_.clear();
+  forks_ = ForkCount();
 }
 
 void ThreadTeam::Run(int threads, Region region) {
   TILESMITH_CHECK(threads > 1 && !in_region, "{} threads", threads);
-  if (static_cast<int>(workers_.size()) < threads - 1 || forks_ != ForkCount()) Start(threads);
+  ForgetParents();
+  if (static_cast<int>(workers_.size()) < threads - 1) Start(threads);
   region_ = region;
   working_.store(threads - 1, std::memory_order_relaxed);
   const bool are_many = threads > static_cast<int>(ProcessCores().size());
   if (sleeps_at_once_.load(std::memory_order_relaxed) != are_many)
     sleeps_at_once_.store(are_many, std::memory_order_relaxed);
-  for (int thread = 1; thread < threads; ++thread) Call(*workers_[static_cast<size_t>(thread) - 1]);
+  const unsigned done = done_.now() + 1;
+  for (int thread = 1; thread < threads; ++thread) workers_[static_cast<size_t>(thread) - 1]->calls.Advance();
   Place(0);
   in_region = true;
   region.call(region.body, 0);
   in_region = false;
-  const auto all_are_done = [this] { return working_.load(std::memory_order_acquire) == 0; };
-  if (SpinUntilTrue(all_are_done, Generation::kPausesBeforeYield)) return;
-  for (int step = 0; !all_are_done(); ++step) {
-    if (step < kYieldsBeforeSleep) {
-      sched_yield();
-    } else if (const int left = working_.load(std::memory_order_acquire); left > 0) {
-      working_.wait(left, std::memory_order_acquire);
-    }
-  }
+  done_.WaitUntil(done);
 }
 
-// Signals from outside are for the program's own threads. The threads of a parent are not there behind a
-// fork, and what they had is left to nobody.
+// Signals from outside are for the program's own threads.
 void ThreadTeam::Start(int threads) {
-  if (forks_ != ForkCount()) {
-    for (std::unique_ptr<Worker>& worker : workers_) worker.release();
-    workers_.clear();
-    forks_ = ForkCount();
-  }
   workers_.reserve(static_cast<size_t>(threads) - 1);
   sigset_t most, before;
   sigfillset(&most);
@@ -192,24 +178,23 @@ void ThreadTeam::Start(int threads) {
 void ThreadTeam::Work(Worker& self) {
   in_region = true;
   pinned_to = self.pinned_to;
-  for (unsigned seen = 0;; ++seen) {
-    AwaitCall(self, seen);
+  for (unsigned call = 1;; ++call) {
+    AwaitCall(self, call);
     if (region_.call == nullptr) return;
     Place(self.thread);
     region_.call(region_.body, self.thread);
-    if (working_.fetch_sub(1, std::memory_order_acq_rel) == 1) working_.notify_one();
+    if (working_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_.Advance();
   }
 }
 
-void ThreadTeam::AwaitCall(const Worker& self, unsigned seen) const {
+void ThreadTeam::AwaitCall(Worker& self, unsigned call) const {
   using Clock = std::chrono::steady_clock;
   constexpr int kPauses = 64;
-  const auto is_called = [&] { return self.regions.load(std::memory_order_acquire) != seen; };
   const auto end = Clock::now() + std::chrono::duration<double>(awake_seconds_);
-  while (!SpinUntilTrue(is_called, kPauses) && !sleeps_at_once_.load(std::memory_order_relaxed) &&
+  while (!self.calls.SpinUntil(call, kPauses) && !sleeps_at_once_.load(std::memory_order_relaxed) &&
          Clock::now() < end) {
   }
-  self.regions.wait(seen, std::memory_order_acquire);
+  self.calls.SleepUntil(call);
 }
 
 void ThreadTeam::Place(int thread) const {

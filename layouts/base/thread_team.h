@@ -41,10 +41,12 @@ class Generation {
   void WaitUntil(unsigned wanted);
   // The same for so many pauses, whatever the policy; whether it is.
   bool SpinUntil(unsigned wanted, int pauses = kPausesBeforeYield) const;
-
-  static constexpr int kPausesBeforeYield = 1 << 14;
+  // The same asleep from the first moment on. Precondition: the policy is kSleep.
+  void SleepUntil(unsigned wanted);
 
  private:
+  static constexpr int kPausesBeforeYield = 1 << 14;
+
   static bool IsBefore(unsigned value, unsigned wanted) { return static_cast<int>(value - wanted) < 0; }
   // One step of waiting, the `step`-th; those of spinning are many pauses.
   void Pause(unsigned wanted, int step);
@@ -105,15 +107,15 @@ class ThreadTeam {
   struct alignas(64) Worker {
     ThreadTeam* team;
     int thread;
-    int pinned_to;                     // when it starts, as who starts it is
-    std::atomic<unsigned> regions{0};  // that it was called to; the last one may be the team's end
+    int pinned_to;                         // when it starts, as who starts it is
+    Generation calls{WaitPolicy::kSleep};  // to regions; the last one may be the team's end
     pthread_t handle = {};
   };
 
-  void Call(Worker& worker);
+  void ForgetParents();
   void Start(int threads);
   void Work(Worker& self);
-  void AwaitCall(const Worker& self, unsigned seen) const;
+  void AwaitCall(Worker& self, unsigned call) const;
   void Place(int thread) const;
 
   const double awake_seconds_;
@@ -122,7 +124,8 @@ class ThreadTeam {
   unsigned forks_ = 0;                            // ForkCount() when they were started
   Region region_ = {};                            // without a call: the team is over
   std::atomic<bool> sleeps_at_once_{false};
-  alignas(64) std::atomic<int> working_{0};
+  alignas(64) std::atomic<int> working_{0};  // of the team's own threads, in a region
+  Generation done_{WaitPolicy::kSleep};      // regions
 };
 
 // The team of the calling thread: that of the innermost TeamScope, else one of its own, which is made for who

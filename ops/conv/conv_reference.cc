@@ -161,7 +161,7 @@ Tensor ReferenceConv(const ConvWorkload& w, const Tensor& input, const Tensor& w
   }
   Tensor output(w.output_shape());
   ForEachIndex(std::ssize(pieces), [&](int64_t index) {
-    static thread_local DoubleMatrix columns, sums;
+    DoubleMatrix columns, sums;
     const Piece& piece = pieces[static_cast<size_t>(index)];
     GatherColumns(w, input.floats(), piece, columns);
     sums.noalias() = matrix.middleRows(piece.first_channel, piece.channels) * columns;

@@ -130,6 +130,8 @@ std::unique_ptr<Impl> MakeByteConv(const QuantizedConvOp& op) {
 
 // OpenMP as oneDNN is linked with it.
 struct OpenMp {
+  void (*set_threads)(int threads) = Find<void (*)(int)>("omp_set_num_threads");
+  int (*max_threads)() = Find<int (*)()>("omp_get_max_threads");
   int (*thread)() = Find<int (*)()>("omp_get_thread_num");
   int (*initial_device)() = Find<int (*)()>("omp_get_initial_device");
   int (*pause_resource)(int kind, int device) = Find<int (*)(int, int)>("omp_pause_resource");
@@ -148,19 +150,12 @@ void OnOpenMp(int threads, const Body& body) {
   TheOpenMp().parallel(call, const_cast<Body*>(&body), static_cast<unsigned>(threads), 0);
 }
 
-// Those that wait for the next region.
-void EndOpenMpThreads() {
-  constexpr int kSoft = 1;
-  TheOpenMp().pause_resource(kSoft, TheOpenMp().initial_device());
-}
-
 void RunGuest(Impl& impl) {
   Impl::Guest& guest = *impl.guest;
   for (size_t i = 0; i < guest.inputs.size(); ++i)
     guest.inputs[i].data = impl.sources[i].buffer.storage->data();
   guest.output.data = impl.destination->storage->data();
   const KernelArgs args = {guest.inputs, guest.output, guest.scratch.data()};
-  if (guest.threads == 1) return RunKernel(*guest.kernel, args, 1);
   SpinBarrier barrier(guest.threads);
   FirstError error;
   OnOpenMp(guest.threads, [&](int thread) {
@@ -348,11 +343,11 @@ void onednn::Prepare() {
   Library();
   CapNow();
   if (threads_set == wanted_threads) return;
-  Find<void (*)(int)>("omp_set_num_threads")(wanted_threads);
+  TheOpenMp().set_threads(wanted_threads);
   threads_set = wanted_threads;
 }
 
-int onednn::TwinThreads() { return Find<int (*)()>("omp_get_max_threads")(); }
+int onednn::TwinThreads() { return TheOpenMp().max_threads(); }
 
 void OneDnnCapIsa(Isa isa) {
   {
@@ -370,21 +365,28 @@ namespace {
 
 thread_local int turns = 0;
 
-}  // namespace
-
-OneDnnTurn::OneDnnTurn() {
-  if (turns > 0) {
-    ++turns;
-    return;
-  }
+// Pinned as the calling thread's own team is, which sleeps.
+void StartOpenMpThreads() {
   Prepare();
-  ++turns;
   ThreadTeam& team = CurrentTeam();
   team.Rest();
   const std::span<const int> cores = team.cores();
   OnOpenMp(TwinThreads(), [&](int thread) {
     if (static_cast<size_t>(thread) < cores.size()) KeepOn(cores[static_cast<size_t>(thread)]);
   });
+}
+
+// Those that wait for the next region.
+void EndOpenMpThreads() {
+  constexpr int kSoft = 1;
+  TheOpenMp().pause_resource(kSoft, TheOpenMp().initial_device());
+}
+
+}  // namespace
+
+OneDnnTurn::OneDnnTurn() {
+  if (turns == 0) StartOpenMpThreads();
+  ++turns;
 }
 
 OneDnnTurn::~OneDnnTurn() {

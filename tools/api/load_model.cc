@@ -6,6 +6,7 @@
 #include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
+#include "layouts/base/fork_gate.h"
 #include "layouts/base/visible.h"
 #include "tools/api/model_from_graph.h"
 #include "tools/api/model_impl.h"

@@ -1,5 +1,3 @@
-#include "tools/tune/optimize_mixed.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "layouts/base/error.h"
 #include "tools/network/network_run.h"
 #include "tools/tune/network_types.h"
+#include "tools/tune/optimize_model.h"
 
 namespace tilesmith {
 namespace {

@@ -15,7 +15,6 @@
 #include "tools/network/plan_runs.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/network_types.h"
-#include "tools/tune/optimize_mixed.h"
 #include "tools/tune/tuning_tasks.h"
 #include "tools/tune/user_database.h"
 #include "tuner/measure/process_measurer.h"

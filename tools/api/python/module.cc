@@ -1,16 +1,9 @@
-// The part of the Python package that is C++: models and sessions over lists of arrays.
-#include <fmt/format.h>
-#include <pybind11/numpy.h>
+// The part of the Python package that is C++: models, and what makes plans for them.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cstring>
 #include <functional>
 #include <list>
-#include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <type_traits>
 

@@ -200,7 +200,7 @@ def _is_weight(value: Any) -> bool:
 
 
 def _register() -> None:
-    """For who has the package without entry points, as `cmake --install` leaves it."""
+    """For who has the package without entry points: from a folder of a build, say."""
     found: Any = entry_points()
     group = found.select(group="torch_dynamo_backends") if hasattr(found, "select") else found.get("torch_dynamo_backends", ())
     if "tilesmith" not in {point.name for point in group}:
