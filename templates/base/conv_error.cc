@@ -105,28 +105,27 @@ double TypedBound(const TypeRounding& rounding, double float_bound, double magni
   return before + rounding.output * (std::abs(value) + before);
 }
 
-ConvError MeasureConvError(const ConvTemplate& conv_template, const ConvWorkload& workload,
-                           const Config& config, const Target& cpu) {
+std::optional<ConvError> MeasureConvError(const ConvWorkload& workload, const ConvFunction& compute) {
   const Probe probe(workload);
-  const LayoutPair layouts = conv_template.Layouts(probe.workload(), config);
-  const auto kernel = conv_template.Build(probe.workload(), config, cpu, {probe.weights(), nullptr});
-  const Tensor input = Transform(probe.input(), layouts.in, cpu, 1);
-  Tensor output(probe.workload().output_shape(), layouts.out);
-  const AlignedBuffer scratch(kernel->ScratchBytes(1));
-  const InputView inputs[] = {input.input_view()};
-  RunKernel(*kernel, {inputs, output.output_view(), scratch.data()}, 1);
-  const Layout plain = Layout::Nchw();
-  return probe.ErrorOf(output.type() == DataType::kF32 ? output : Transform(output, plain, cpu, 1));
+  const auto output = compute(probe.workload(), probe.input(), probe.weights());
+  if (!output) return std::nullopt;
+  return probe.ErrorOf(*output);
 }
 
-std::optional<ConvError> MeasureOneDnnError(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
-                                            std::string* refusal) {
-  const Probe probe(workload);
-  const auto conv = OneDnnConv::Create(probe.workload(), algorithm, {probe.weights(), nullptr}, refusal);
-  if (conv == nullptr) return std::nullopt;
-  conv->SetInput(probe.input());
-  conv->Run();
-  return probe.ErrorOf(conv->GetOutput());
+ConvError MeasureConvError(const ConvTemplate& conv_template, const ConvWorkload& workload,
+                           const Config& config, const Target& cpu) {
+  const auto run = [&](const ConvWorkload& w, const Tensor& plain, const float* weights) {
+    const LayoutPair layouts = conv_template.Layouts(w, config);
+    const auto kernel = conv_template.Build(w, config, cpu, {weights, nullptr});
+    const Tensor input = Transform(plain, layouts.in, cpu, 1);
+    Tensor output(w.output_shape(), layouts.out);
+    const AlignedBuffer scratch(kernel->ScratchBytes(1));
+    const InputView inputs[] = {input.input_view()};
+    RunKernel(*kernel, {inputs, output.output_view(), scratch.data()}, 1);
+    if (output.type() == DataType::kF32) return output;
+    return Transform(output, Layout::Nchw(), cpu, 1);
+  };
+  return *MeasureConvError(workload, run);
 }
 
 }  // namespace tilesmith

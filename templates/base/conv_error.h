@@ -1,11 +1,10 @@
-// Rounding errors of convs: what to allow for, and what a kernel, ours or oneDNN's, really makes.
+// Rounding errors of convs: what to allow for, and what a kernel, ours or another library's, really makes.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <string>
 
-#include "ops/onednn/onednn.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith {
@@ -38,12 +37,16 @@ struct ConvError {
   double max = 0;
 };
 
-// The errors of a kernel on data uniform in [-1, 1), the same for everyone asked about a workload, at some
+// The outputs of a conv without post-ops for a plain input and plain weights, plain too, or none where it
+// cannot be computed.
+using ConvFunction =
+    std::function<std::optional<Tensor>(const ConvWorkload&, const Tensor& input, const float* weights)>;
+
+// The errors of `compute` on data uniform in [-1, 1), the same for everyone asked about a workload, at some
 // thousand outputs, the corners among them. Post-ops are left out: they are the same whatever the algorithm.
+std::optional<ConvError> MeasureConvError(const ConvWorkload& workload, const ConvFunction& compute);
+// Those of a template's kernel.
 ConvError MeasureConvError(const ConvTemplate& conv_template, const ConvWorkload& workload,
                            const Config& config, const Target& cpu);
-// Null when oneDNN cannot, with the reason in *refusal when given.
-std::optional<ConvError> MeasureOneDnnError(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
-                                            std::string* refusal = nullptr);
 
 }  // namespace tilesmith

@@ -186,26 +186,6 @@ TEST(WinogradTemplate, ErrorsStayWithinTheirFactorAndGrowWithTheTile) {
   }
 }
 
-TEST(WinogradTemplate, FourByFourIsNoLessAccurateThanOneDnns) {
-  if (TestCpu().isa != Isa::kAvx512) GTEST_SKIP() << "oneDNN has Winograd for AVX-512 only";
-  // With a batch of one oneDNN prefers F(2 x 2).
-  for (const char* text : {"mb16ic64ih28oc64kh3ph1", "mb8ic128ih14oc64kh3ph1", "mb8ic256ih14oc64kh3ph1"}) {
-    const ConvWorkload w = ParseWorkload(text);
-    const Tensor weights(w.weights_shape());
-    std::string refusal;
-    const auto twin =
-        OneDnnConv::Create(w, OneDnnAlgorithm::kWinograd, {weights.floats(), nullptr}, &refusal);
-    if (twin == nullptr) GTEST_SKIP() << refusal;
-    if (twin->ImplName().find("4x3") == std::string::npos) GTEST_SKIP() << twin->ImplName();
-    const auto theirs = MeasureOneDnnError(w, OneDnnAlgorithm::kWinograd);
-    ASSERT_TRUE(theirs);
-    const Config config = With(WinogradTemplate().Default(w, TestCpu()), "tile", 4);
-    const ConvError ours = MeasureConvError(WinogradTemplate(), w, config, TestCpu());
-    EXPECT_LE(ours.rms, theirs->rms) << text;
-    EXPECT_LE(ours.max, 2 * theirs->max) << text << ": the largest of some thousand is a matter of luck";
-  }
-}
-
 TEST(WinogradBf16Template, NoiseIsThatOfItsProducts) {
   if (!TestCpu().bf16) GTEST_SKIP() << "needs AVX-512 BF16";
   const ConvWorkload w = ParseWorkload("mb1ic64ih24oc32kh3ph1");

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "layouts/measure/duel.h"
-#include "ops/onednn/onednn.h"
 #include "templates/base/conv_error.h"
 #include "tools/bench/our_conv.h"
 #include "tools/cli/machine.h"
+#include "tools/onednn/onednn.h"
 #include "tuner/records/record.h"
 
 namespace tilesmith {

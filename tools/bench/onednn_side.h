@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "ops/conv/conv_data.h"
-#include "ops/onednn/onednn.h"
 #include "ops/quantize/quantized_data.h"
+#include "tools/onednn/onednn.h"
 
 namespace tilesmith {
 

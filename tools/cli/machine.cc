@@ -9,7 +9,6 @@
 #include "layouts/base/error.h"
 #include "layouts/base/fork_gate.h"
 #include "layouts/base/thread_team.h"
-#include "ops/onednn/onednn.h"
 
 namespace tilesmith {
 
@@ -137,7 +136,6 @@ DevicePtr OpenMachine(const MachineOptions& options) {
     if (options.threads == 0) return OpenDevice(target, 1);
     throw Error(ErrorCode::kUsage, fmt::format("--threads is for --target cpu, not {}", options.target));
   }
-  if (target.isa < DetectCpu().isa) OneDnnCapIsa(target.isa);
   if (options.threads > target.cores) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("--threads must be at most {}, the cores this process may use, got {}",
@@ -147,10 +145,7 @@ DevicePtr OpenMachine(const MachineOptions& options) {
                     ParseWait(options.wait));
 }
 
-PinnedTeam::PinnedTeam(const DevicePtr& machine) {
-  PinTeam(machine->threads());
-  OneDnnSetThreads(machine->threads());
-}
+PinnedTeam::PinnedTeam(const DevicePtr& machine) { PinTeam(machine->threads()); }
 
 PinnedTeam::~PinnedTeam() { Restore(before_); }
 

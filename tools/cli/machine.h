@@ -26,12 +26,12 @@ void DeclareMachineOptions(Args& args, MachineOptions* options);
 void DeclareTarget(Args& args, std::string* target);
 void DeclareRounding(Args& args, std::string* precision);
 
-// Detects the CPU and caps it, oneDNN included, or opens another device. Throws Error(kUsage) for an unknown
+// Detects the CPU and caps it, or opens another device. Throws Error(kUsage) for an unknown
 // target, ISA or wait, for TF32 on a CPU, and for more threads than cores: they would only take turns, and
 // every barrier would wait for a time slice; Error(kEnvironment) where there is no such device. A device with
 // a number is chosen by CUDA_VISIBLE_DEVICES, which processes started later have, too.
 DevicePtr OpenMachine(const MachineOptions& options);
-// The same without touching oneDNN, for commands that need neither twins nor its start-up time.
+// The CPU alone, capped so.
 Target CappedCpu(const std::string& max_isa);
 // The same of any target.
 Target ChosenTarget(const MachineOptions& options);
@@ -39,7 +39,7 @@ Target ChosenTarget(const MachineOptions& options);
 void RequireCpu(const DevicePtr& machine, std::string_view what);
 // A measuring worker's command line, told for which device it is to measure.
 std::vector<std::string> WorkerFor(std::vector<std::string> worker, const Target& target);
-// The rest of a computing command: the team is pinned and oneDNN told the thread count. On destruction the
+// The rest of a computing command: the team is pinned. On destruction the
 // calling thread gets its cores back, so that processes started later are not confined to one.
 class PinnedTeam {
  public:

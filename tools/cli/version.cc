@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "ops/onednn/onednn.h"
 #include "ops/onnx/onnx_import.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/results_file.h"
+#include "tools/onednn/onednn.h"
 #include "tuner/cost_model/boosted_trees.h"
 
 namespace tilesmith {

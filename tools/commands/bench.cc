@@ -6,7 +6,6 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "ops/onednn/onednn.h"
 #include "tools/bench/transform_bench.h"
 #include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
@@ -14,6 +13,7 @@
 #include "tools/cli/output_file.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
+#include "tools/onednn/onednn.h"
 #include "tools/peers/bench_gpu.h"
 #include "tools/peers/bench_model.h"
 #include "tools/peers/onnx_runtime.h"

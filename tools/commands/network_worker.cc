@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include "layouts/base/error.h"
-#include "ops/onednn/onednn_network.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
 #include "tools/commands/commands.h"
 #include "tools/network/input_files.h"
 #include "tools/network/network_run.h"
+#include "tools/onednn/onednn.h"
+#include "tools/onednn/onednn_network.h"
 #include "tools/peers/onnx_runtime.h"
 
 namespace tilesmith {
@@ -63,6 +64,7 @@ class NetworkWorkerCommand : public Command {
   }
 
   int RunOneDnn(const DevicePtr& machine, const Graph& graph) {
+    PrepareOneDnn(*machine);
     std::string refusal;
     const auto chain = OneDnnNetwork::Create(
         graph, [](const ConvWorkload&) { return OneDnnAlgorithm::kAuto; }, machine->target(), {}, &refusal,

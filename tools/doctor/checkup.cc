@@ -10,10 +10,10 @@
 #include "layouts/base/cpu_quota.h"
 #include "layouts/measure/crossing.h"
 #include "layouts/measure/quantile.h"
-#include "ops/onednn/onednn.h"
 #include "templates/base/fma_peak.h"
 #include "tools/cli/system_files.h"
 #include "tools/doctor/measurements.h"
+#include "tools/onednn/onednn.h"
 #include "tuner/cost_model/boosted_trees.h"
 
 namespace tilesmith {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "layouts/measure/duel.h"
-#include "ops/onednn/onednn_network.h"
 #include "tools/cli/report.h"
 #include "tools/network/network_run.h"
+#include "tools/onednn/onednn_network.h"
 
 namespace tilesmith {
 

@@ -10,7 +10,6 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
-#include "ops/onednn/onednn.h"
 #include "templates/base/fma_peak.h"
 #include "tools/bench/bench_report.h"
 #include "tools/bench/conv_bench.h"
@@ -22,6 +21,7 @@
 #include "tools/cli/results_file.h"
 #include "tools/doctor/measurements.h"
 #include "tools/network/network_run.h"
+#include "tools/onednn/onednn.h"
 #include "tools/peers/log_plan.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/scratch_folder.h"
@@ -50,11 +50,11 @@ class ModelBench {
                   "bench's --precision bf16 is for a WORKLOAD or --suite on this device, not for a MODEL");
     const std::string library = NamedOnnxRuntime(request_.onnxruntime).value_or("");
     if (targets.is_network() && !library.empty()) RequireOnnxRuntime(library);
-    RequireOneDnn();
     bench_.cold_weights =
         ColdWeights(request_.conditions, targets.tasks, targets.is_network(), machine_->target());
     if (targets.is_network()) bench_.plan = FindPlan(targets.graphs.front());
     const PinnedTeam team(machine_);
+    PrepareOneDnn(*machine_);
     WarnIfDisturbed(machine_, sinks_);
     bench_.type = type_;
     const bool bytes = std::ranges::all_of(

@@ -11,11 +11,11 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
-#include "ops/onednn/onednn.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
+#include "tools/onednn/onednn.h"
 #include "tuner/records/record_key.h"
 #include "tuner/records/shipped.h"
 #include "tuner/search/searcher.h"
@@ -111,7 +111,7 @@ void TuningTasks::MeasureBaselines() {
   WarnIfDisturbed(machine_, sinks_);
   if (!request_.baselines || machine_->target().device != kCpuDevice) return;  // oneDNN is the CPU's
   try {
-    RequireOneDnn();
+    PrepareOneDnn(*machine_);
   } catch (const Error& error) {
     sinks_.Warn(error.what());
     return;

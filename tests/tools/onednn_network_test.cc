@@ -1,5 +1,5 @@
 // The chain of twins must compute the network, or the baseline of whole networks would be another network's.
-#include "ops/onednn/onednn_network.h"
+#include "tools/onednn/onednn_network.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// What the twins are made of. Only ops/onednn*.cc include this; nobody else sees oneDNN.
+// What the twins are made of. Only this folder includes it; nobody else sees oneDNN.
 #pragma once
 
-#include "ops/onednn/dnnl_functions.h"
+#include "tools/onednn/dnnl_functions.h"
 // Behind the names above.
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "layouts/base/check.h"
-#include "ops/onednn/onednn.h"
+#include "tools/onednn/onednn.h"
 
 namespace tilesmith {
 namespace onednn {

@@ -9,12 +9,12 @@
 #include "ops/movement/concat.h"
 #include "ops/movement/view.h"
 #include "ops/networks/networks.h"
-#include "ops/onednn/onednn_network.h"
 #include "ops/passes/passes.h"
 #include "ops/quantize/byte_sums.h"
 #include "ops/quantize/quantized_data.h"
 #include "tests/support/ops/quantized_net.h"
 #include "tests/support/test_cpu.h"
+#include "tools/onednn/onednn_network.h"
 
 namespace tilesmith {
 namespace {

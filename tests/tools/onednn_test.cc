@@ -1,6 +1,6 @@
 // The twins must compute what the project's own formulas say, or the baseline would be timed on another
 // problem.
-#include "ops/onednn/onednn.h"
+#include "tools/onednn/onednn.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,6 +13,8 @@
 
 #include "layouts/base/error.h"
 #include "ops/conv/conv.h"
+#include "templates/base/conv_template.h"
+#include "tests/support/test_cpu.h"
 
 namespace tilesmith {
 namespace {
@@ -383,6 +385,29 @@ TEST(OneDnn, ReportsVersionAndFollowsThreads) {
   conv->SetInput(data.input);
   conv->Run();
   ExpectConv(w, data, conv->GetOutput(), [&](const ConvSample& s) { return DirectTolerance(w, s); });
+}
+
+TEST(OneDnn, WinogradOfFourByFourIsNoMoreAccurateThanOurs) {
+  const Target cpu = TestCpu();
+  const ConvTemplate& winograd = FindConvTemplate("winograd");
+  if (cpu.isa != Isa::kAvx512) GTEST_SKIP() << "oneDNN has Winograd for AVX-512 only";
+  // With a batch of one oneDNN prefers F(2 x 2).
+  for (const char* text : {"mb16ic64ih28oc64kh3ph1", "mb8ic128ih14oc64kh3ph1", "mb8ic256ih14oc64kh3ph1"}) {
+    const ConvWorkload w = ParseWorkload(text);
+    const Tensor weights(w.weights_shape());
+    std::string refusal;
+    const auto twin =
+        OneDnnConv::Create(w, OneDnnAlgorithm::kWinograd, {weights.floats(), nullptr}, &refusal);
+    if (twin == nullptr) GTEST_SKIP() << refusal;
+    if (twin->ImplName().find("4x3") == std::string::npos) GTEST_SKIP() << twin->ImplName();
+    const auto theirs = MeasureOneDnnError(w, OneDnnAlgorithm::kWinograd);
+    ASSERT_TRUE(theirs);
+    Config config = winograd.Default(w, cpu);
+    config.Set("tile", 4);
+    const ConvError ours = MeasureConvError(winograd, w, config, cpu);
+    EXPECT_LE(ours.rms, theirs->rms) << text;
+    EXPECT_LE(ours.max, 2 * theirs->max) << text << ": the largest of some thousand is a matter of luck";
+  }
 }
 
 }  // namespace

@@ -1,18 +1,20 @@
 // The baseline: the same computations by oneDNN, each in the memory layouts oneDNN itself likes best, with
-// weights packed beforehand and post-ops fused. Only ops/onednn*.cc know oneDNN itself.
+// weights packed beforehand and post-ops fused. Only this folder knows oneDNN itself.
 //
 // A twin is prepared once (primitive, packed parameters, buffers); then SetInput fills its source buffers,
 // Run computes, GetOutput reads the result back. Run is one execution and one wait and nothing else (but for
 // the reorders of connected twins), so it is what a benchmark times. Twins are not thread-safe; one thread
 // uses one at a time.
 //
-// oneDNN is loaded when the first twin is made; nothing else needs it.
+// oneDNN is loaded when the first twin is made; nothing else needs it. Who computes beside it calls
+// PrepareOneDnn first.
 //
 // oneDNN fixes the partition over threads when a primitive is made: call OneDnnSetThreads on the thread that
 // makes and runs the twins, before making them.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -21,6 +23,8 @@
 #include "layouts/tensor.h"
 #include "ops/conv/workload.h"
 #include "ops/quantize/quantized_conv.h"
+#include "templates/base/conv_error.h"
+#include "templates/device/device.h"
 
 namespace tilesmith {
 
@@ -97,6 +101,10 @@ class OneDnnConv : public OneDnnPrimitive {
  private:
   using OneDnnPrimitive::OneDnnPrimitive;
 };
+
+// The errors of oneDNN's conv as MeasureConvError has them (templates/base/conv_error.h); null when it
+// cannot.
+std::optional<ConvError> MeasureOneDnnError(const ConvWorkload& workload, OneDnnAlgorithm algorithm);
 
 // No computation: a buffer that passes its input on, as a network's inputs, outputs and views do. Any rank in
 // NCHW.
@@ -186,9 +194,10 @@ class OneDnnTurn {
 };
 std::shared_ptr<void> TakeOneDnnTurn();
 
-// Throws Error(kEnvironment), as making any twin does, where oneDNN is not installed, naming the package that
-// has it. Thread-safe.
-void RequireOneDnn();
+// Has the twins that the calling thread makes and runs from now on compute as `machine` does: with no wider
+// instructions, on as many threads. Throws as OneDnnCapIsa does, and Error(kEnvironment), as making any twin does,
+// where oneDNN is not installed, naming the package that has it.
+void PrepareOneDnn(const Device& machine);
 // "2.6.3": of the library in use; or "not installed". Thread-safe.
 std::string OneDnnVersion();
 

@@ -10,7 +10,7 @@
 #include "layouts/base/stop_flag.h"
 #include "ops/graph/end_layouts.h"
 #include "ops/graph/graph.h"
-#include "ops/onednn/onednn.h"
+#include "tools/onednn/onednn.h"
 
 namespace tilesmith {
 

@@ -1,4 +1,4 @@
-#include "ops/onednn/onednn_network.h"
+#include "tools/onednn/onednn_network.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
-#include "ops/onednn/onednn_twin.h"
 #include "ops/quantize/quantized_conv.h"
+#include "tools/onednn/onednn_twin.h"
 
 namespace tilesmith {
 namespace {

@@ -1,4 +1,4 @@
-#include "ops/onednn/onednn_twin.h"
+#include "tools/onednn/onednn_twin.h"
 
 #include <algorithm>
 #include <optional>

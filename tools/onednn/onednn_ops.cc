@@ -1,7 +1,7 @@
 // The twins of everything but convolutions.
 #include <algorithm>
 
-#include "ops/onednn/onednn_detail.h"
+#include "tools/onednn/onednn_detail.h"
 
 namespace tilesmith {
 

@@ -1,4 +1,4 @@
-#include "ops/onednn/onednn.h"
+#include "tools/onednn/onednn.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,7 +8,7 @@
 
 #include "layouts/base/shared_library.h"
 #include "layouts/base/thread_team.h"
-#include "ops/onednn/onednn_detail.h"
+#include "tools/onednn/onednn_detail.h"
 
 namespace tilesmith {
 
@@ -281,6 +281,17 @@ std::unique_ptr<OneDnnConv> OneDnnConv::Create(const QuantizedConvOp& op, std::s
   return OrRefusal(refusal, [&] { return std::unique_ptr<OneDnnConv>(new OneDnnConv(MakeByteConv(op))); });
 }
 
+std::optional<ConvError> MeasureOneDnnError(const ConvWorkload& workload, OneDnnAlgorithm algorithm) {
+  const auto run = [&](const ConvWorkload& w, const Tensor& input, const float* weights) {
+    const auto conv = OneDnnConv::Create(w, algorithm, {weights, nullptr});
+    if (conv == nullptr) return std::optional<Tensor>();
+    conv->SetInput(input);
+    conv->Run();
+    return std::optional(conv->GetOutput());
+  };
+  return MeasureConvError(workload, run);
+}
+
 void OneDnnConv::SetResidual(const Tensor& plain) {
   const Buffer& destination = *impl_->destination;
   TILESMITH_CHECK(plain.layout().is_nchw() && plain.shape() == destination.dims, "{} for {}",
@@ -359,7 +370,12 @@ void OneDnnCapIsa(Isa isa) {
 
 void OneDnnSetThreads(int threads) { wanted_threads = threads; }
 
-void RequireOneDnn() { Library(); }
+void PrepareOneDnn(const Device& machine) {
+  const Isa isa = machine.target().isa;
+  if (isa < DetectCpu().isa) OneDnnCapIsa(isa);
+  OneDnnSetThreads(machine.threads());
+  Library();
+}
 
 namespace {
 

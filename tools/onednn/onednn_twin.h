@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/base/op.h"
-#include "ops/onednn/onednn.h"
+#include "tools/onednn/onednn.h"
 
 namespace tilesmith {
 
