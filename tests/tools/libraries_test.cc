@@ -22,8 +22,9 @@ constexpr const char* kLoadedLater[] = {"libdnnl", "libgomp", "libxgboost", "lib
 TEST(LibrariesTest, NothingNeedsWhatIsLoadedLater) {
   const std::string build = TILESMITH_BUILD_DIR;
   int seen = 0;
-  for (const std::string& file : {std::string(TILESMITH_BINARY), build + "/tools/api/libtilesmith.so",
-                                  build + "/tools/ort/libtilesmith_ort.so"}) {
+  for (const std::string& file :
+       {std::string(TILESMITH_BINARY), build + "/tools/api/libtilesmith.so",
+        build + "/tools/api/libtilesmith_run.so", build + "/tools/ort/libtilesmith_ort.so"}) {
     if (!std::filesystem::exists(file)) continue;  // the plug-in's headers were not fetched
     SCOPED_TRACE(file);
     ++seen;
@@ -34,6 +35,19 @@ TEST(LibrariesTest, NothingNeedsWhatIsLoadedLater) {
       EXPECT_THAT(needed.out, Not(HasSubstr(fmt::format("Shared library: [{}.", name))));
   }
   EXPECT_GE(seen, 2);
+}
+
+// What only runs networks reads no archives of arrays, and has nothing that tunes.
+TEST(LibrariesTest, RunningNeedsLess) {
+  const std::string build = TILESMITH_BUILD_DIR, run = build + "/tools/api/libtilesmith_run.so";
+  const ProgramResult needed = RunProgram({"readelf", "-d", run});
+  ASSERT_EQ(needed.exit_code, 0) << needed.err;
+  EXPECT_THAT(needed.out, Not(HasSubstr("Shared library: [libzip.")));
+  const ProgramResult symbols = RunProgram({"nm", "-D", "--defined-only", run});
+  EXPECT_THAT(symbols.out, HasSubstr(" tilesmith_load\n"));
+  EXPECT_THAT(symbols.out, Not(HasSubstr(" tilesmith_tune\n")));
+  namespace fs = std::filesystem;
+  EXPECT_LT(fs::file_size(run), fs::file_size(build + "/tools/api/libtilesmith.so"));
 }
 
 // As where they are not installed: what is found first cannot be loaded.

@@ -13,7 +13,7 @@
 #include "tools/api/setting_names.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"
-#include "tools/network/network_run.h"
+#include "tools/network/plan_choice.h"
 
 namespace tilesmith {
 

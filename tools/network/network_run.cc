@@ -1,13 +1,8 @@
 #include "tools/network/network_run.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
 #include "graph_tuner/executor/end_tensors.h"
-#include "graph_tuner/executor/heuristic_plan.h"
-#include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
@@ -32,14 +27,6 @@ std::vector<std::string> OutputNames(const Graph& graph) {
   std::vector<std::string> names;
   for (const Graph::NodeId id : graph.outputs()) names.push_back(graph.node(id).name);
   return names;
-}
-
-// "x=1x3x224x224", as --input-shape takes them.
-std::string InputSizes(const Graph& graph) {
-  std::vector<std::string> sizes;
-  for (const Graph::NodeId id : graph.GraphInputs())
-    sizes.push_back(fmt::format("{}={}", graph.node(id).name, ShapeToString(graph.node(id).shape)));
-  return fmt::format("{}", fmt::join(sizes, " "));
 }
 
 }  // namespace
@@ -108,61 +95,6 @@ std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
     inputs.push_back(RandomInput(node.shape, node.type, seed + inputs.size()));
   }
   return inputs;
-}
-
-void TakeQuantization(const std::string& path, ModelOptions* model) {
-  if (!path.empty() && !model->quantization) model->quantization = ReadPlanHeader(path).quantization;
-}
-
-int64_t ThreadsFor(const std::string& path, int64_t asked) {
-  const bool fewer = asked > DetectCpu().cores && !path.empty() && asked <= ReadPlanHeader(path).threads;
-  return fewer ? 0 : asked;
-}
-
-std::optional<std::string> NoteOfThreads(const std::string& path, const Plan& plan, int threads) {
-  if (plan.threads == threads) return std::nullopt;
-  return fmt::format("{}: made for {} thread{}, and {} run{} it: other schedules may be faster", path,
-                     plan.threads, plan.threads == 1 ? "" : "s", threads, threads == 1 ? "s" : "");
-}
-
-namespace {
-
-// What a plan predicts is of its own threads.
-void ForgetPredictions(Plan& plan) {
-  plan.predicted_seconds = 0;
-  plan.at_distances.clear();
-  for (NodePlan& node : plan.nodes) node.predicted_seconds = node.crossing_seconds = 0;
-  for (TransformPlan& transform : plan.transforms)
-    transform.predicted_seconds = transform.crossing_seconds = 0;
-}
-
-}  // namespace
-
-Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
-              const PlanLoading& loading) {
-  if (path.empty()) return HeuristicPlan(graph, machine->target(), machine->threads());
-  std::vector<Plan> plans = ReadPlans(path, loading.notes);
-  const auto fitting = std::ranges::find(plans, GraphHash(graph), &Plan::graph_hash);
-  if (fitting == plans.end() && !loading.force && (plans.size() > 1 || loading.other_sizes) &&
-      std::ranges::find(plans, graph.name(), &Plan::network) != plans.end()) {
-    if (loading.notes != nullptr) {
-      loading.notes->push_back(fmt::format("{}: no plan in it is for inputs of {}: default schedules run",
-                                           path, InputSizes(graph)));
-    }
-    return HeuristicPlan(graph, machine->target(), machine->threads());
-  }
-  Plan plan = std::move(fitting == plans.end() ? plans.front() : *fitting);
-  try {
-    CheckPlan(plan, graph, machine->target(), loading.strict ? machine->threads() : plan.threads,
-              loading.force);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
-  }
-  if (const auto note = NoteOfThreads(path, plan, machine->threads())) {
-    ForgetPredictions(plan);
-    if (loading.notes != nullptr && !loading.force) loading.notes->push_back(*note);
-  }
-  return plan;
 }
 
 Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine, PlanLoading loading) {

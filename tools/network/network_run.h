@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"
 #include "tools/cli/npz.h"
+#include "tools/network/plan_choice.h"
 
 namespace tilesmith {
 
@@ -66,30 +66,7 @@ class NetworkRun {
 // Seeded data for every graph input.
 std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
 
-// Has LoadModel give the model that the plans at `path` are for: quantised where they were made with
-// --precision int8. "": the model as it is. Throws as ReadPlanHeader does.
-void TakeQuantization(const std::string& path, ModelOptions* model);
-
-struct PlanLoading {
-  bool force = false;        // as CheckPlan's
-  bool other_sizes = false;  // one for another size of the inputs is no error
-  bool strict = false;       // one for another number of threads is an error
-  // Gets a line for each that was skipped, as ReadPlans' does, and one where none is for these sizes, or the
-  // one that is was made for other threads.
-  std::vector<std::string>* notes = nullptr;
-};
-// The plan for this graph among those at `path`, checked against graph and machine; without a path, and where
-// they are for other sizes of the inputs (one plan for another size is refused, unless `loading` allows it),
-// the heuristic one. One for other threads predicts nothing of the machine's. Throws Error(kUsage).
-Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
-              const PlanLoading& loading = {});
 // The same for commands: says on stderr what LoadPlan notes.
 Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               PlanLoading loading = {});
-// The threads to open this machine with, 0 being one for each core: what is asked for, unless these are more
-// than there are cores, and the plans at `path` were made for as many.
-int64_t ThreadsFor(const std::string& path, int64_t asked);
-// "PLAN: made for 2 threads, and 1 runs it: ..."; none where the numbers are the same.
-std::optional<std::string> NoteOfThreads(const std::string& path, const Plan& plan, int threads);
-
 }  // namespace tilesmith

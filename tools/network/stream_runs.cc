@@ -30,7 +30,7 @@ namespace {
 constexpr int kTurns = 4;
 
 // What one stream did of one side.
-struct Counted {
+struct CountedRuns {
   std::vector<StreamRun> runs;
   double seconds = 0;  // that its turns took
 };
@@ -44,7 +44,7 @@ std::vector<Tensor> OutputsOf(const Graph& graph, const Layout& layout) {
 
 // A turn: runs for `warmup` seconds, then counts those that begin in the `seconds` after, or before the stop.
 void TakeTurn(const std::function<void()>& run, double warmup, double seconds, int stream, int turn,
-              const StopFlag* stop, Counted& counted) {
+              const StopFlag* stop, CountedRuns& counted) {
   const double begin = NowSeconds() + warmup;
   while (NowSeconds() < begin) run();
   double now = NowSeconds();
@@ -60,9 +60,9 @@ void TakeTurn(const std::function<void()>& run, double warmup, double seconds, i
   counted.seconds += now - first;
 }
 
-StreamTimes SumOf(const std::vector<Counted>& streams, int64_t threads, double disturbed_share) {
+StreamTimes SumOf(const std::vector<CountedRuns>& streams, int64_t threads, double disturbed_share) {
   StreamTimes times{static_cast<int>(streams.size()), static_cast<int>(threads), {}, 0, disturbed_share};
-  for (const Counted& one : streams) {
+  for (const CountedRuns& one : streams) {
     if (one.seconds > 0) times.runs_per_second += static_cast<double>(one.runs.size()) / one.seconds;
     times.runs.insert(times.runs.end(), one.runs.begin(), one.runs.end());
   }
@@ -119,7 +119,7 @@ std::vector<StreamTimes> TimeStreams(std::span<const OpenStream> sides, int64_t 
   }
   const auto streams = static_cast<size_t>(options.streams);
   const int turns = sides.size() > 1 ? kTurns : 1;
-  std::vector<std::vector<Counted>> counted(sides.size(), std::vector<Counted>(streams));
+  std::vector<std::vector<CountedRuns>> counted(sides.size(), std::vector<CountedRuns>(streams));
   std::vector<std::exception_ptr> errors(streams);
   std::barrier<> next_turn(static_cast<std::ptrdiff_t>(streams));
   std::atomic<bool> failed{false};
@@ -166,7 +166,7 @@ std::vector<StreamTimes> TimeStreams(std::span<const OpenStream> sides, int64_t 
     if (error) std::rethrow_exception(error);
   std::vector<StreamTimes> times;
   times.reserve(sides.size());
-  for (const std::vector<Counted>& side : counted) times.push_back(SumOf(side, threads, disturbed));
+  for (const std::vector<CountedRuns>& side : counted) times.push_back(SumOf(side, threads, disturbed));
   return times;
 }
 
