@@ -9,7 +9,6 @@
 
 #include "graph_tuner/check/compare.h"
 #include "graph_tuner/check/rounding_bounds.h"
-#include "graph_tuner/check/step_check.h"
 #include "graph_tuner/check/step_memory.h"
 #include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/executor/schedule.h"
@@ -18,6 +17,59 @@
 
 namespace tilesmith {
 namespace {
+
+// One step's output beside the reference's.
+
+struct StepCheck {
+  double difference = 0, allowed = 0;  // at the element nearest to its bound, or furthest beyond it
+  int64_t spread = 0;                  // elements that are not finite where the exact one is
+  std::string wrong;                   // "", or what is wrong
+};
+
+// Elements of other types than f32 must be the same. bound: what each element may be off; where that is not
+// finite, anything. With may_spread, an element may be NaN or infinite where the exact one is finite.
+StepCheck CompareStep(const Tensor& got, const Tensor& exact, const Tensor& bound, bool may_spread) {
+  StepCheck check;
+  if (exact.type() != DataType::kF32) {
+    int64_t first = 0;
+    const int64_t different = CountDifferent(got, exact, &first);
+    if (different == 0) return check;
+    check.wrong = fmt::format("{} is {}, should be {} ({} of {} elements are wrong)",
+                              DescribeElement(exact.shape(), first), ElementText(got, first),
+                              ElementText(exact, first), different, exact.size());
+    return check;
+  }
+  double worst = -1;
+  int64_t wrong = 0, worst_wrong = 0;
+  for (int64_t i = 0; i < exact.size(); ++i) {
+    const float have = got.floats()[i], want = exact.floats()[i];
+    if (SameNonFinite(have, want)) continue;
+    const bool numbers = std::isfinite(have) && std::isfinite(want);
+    if (!numbers && may_spread && std::isfinite(want)) {
+      ++check.spread;
+      continue;
+    }
+    const double allowed = bound.floats()[i], difference = std::abs(double{have} - want);
+    if (numbers && !std::isfinite(allowed)) continue;
+    if (numbers && difference <= std::min(worst, 1.0) * allowed) continue;
+    const double ratio = !numbers         ? INFINITY
+                         : allowed > 0    ? difference / allowed
+                         : difference > 0 ? INFINITY
+                                          : 0;
+    wrong += ratio > 1;
+    if (!(ratio > worst)) continue;
+    worst = ratio;
+    check.difference = difference;
+    check.allowed = allowed;
+    worst_wrong = i;
+  }
+  if (wrong > 0) {
+    check.wrong = fmt::format("{} is {:.9g}, should be {:.9g} +- {:.2g} ({} of {} elements are wrong)",
+                              DescribeElement(exact.shape(), worst_wrong), got.floats()[worst_wrong],
+                              exact.floats()[worst_wrong], check.allowed, wrong, exact.size());
+  }
+  return check;
+}
 
 using NodeId = Graph::NodeId;
 
@@ -255,7 +307,7 @@ class Walk {
       for (int draw = 0; draw < kDraws; ++draw)
         rounding = std::max(rounding, CompareTensors(value.draw(draw), value.value()).relative);
       const bool floats = IsFloating(node.type);
-      // Of 16 bits, numbers that hardly differ may be rounded to neighbours.
+      // Numbers of 16 bits that hardly differ may be rounded to neighbours.
       const double floor = floats ? kAllowedDifference + 2 * HalfUlp(node.type) : 0;
       const double allowed = AllowedDifference(rounding, floor);
       const double near = difference.relative > 0 ? difference.relative / allowed : 0;

@@ -171,7 +171,7 @@ ErrorSquares OutputErrors::OfConvs(size_t most, const std::function<void(size_t,
   for (size_t at = 0; at < steps.size(); ++at) {
     if (progress) progress(at, steps.size());
     const BoundStep& step = steps[at];
-    const auto* conv = step.computes ? dynamic_cast<const ConvOp*>(graph_.node(step.node).op.get()) : nullptr;
+    const auto* conv = step.computes ? graph_.As<ConvOp>(step.node) : nullptr;
     const ConvTemplate* conv_template =
         conv != nullptr ? Bf16TemplateOf(conv->workload(), device_->target()) : nullptr;
     if (conv_template == nullptr) continue;

@@ -16,7 +16,7 @@ class SeenMemory {
   SeenMemory(const Device& device, const StepTensor& tensor, const void* data, int64_t batch_stride);
 
   InputView view() const { return {data_, batch_stride_}; }
-  // To be written; PutBack then takes it to the device.
+  // The view is written; PutBack then takes it to the device.
   OutputView writable() { return {data_, batch_stride_}; }
   void PutBack() const;
 

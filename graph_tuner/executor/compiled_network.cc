@@ -11,7 +11,7 @@
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/executor/ownership.h"
 #include "graph_tuner/executor/schedule.h"
-#include "graph_tuner/plan/planned_conversions.h"
+#include "graph_tuner/plan/plan.h"
 #include "layouts/base/thread_team.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/batch_norm.h"
@@ -262,7 +262,7 @@ class Compiler {
     if (!is_node || reads.empty()) return reads;
     if (schedule.conv_template != nullptr) {
       if (!schedule.workload.product) reads[0] = WindowsOf(schedule.workload);
-    } else if (const auto* pool = dynamic_cast<const PoolOp*>(graph_.node(step.node).op.get())) {
+    } else if (const auto* pool = graph_.As<PoolOp>(step.node)) {
       const PoolWindow& window = pool->window();
       reads[0] = RowWindows{{window.sh, window.top, (window.kh - 1) * window.dh + 1}};
     }

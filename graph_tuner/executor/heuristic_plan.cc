@@ -8,10 +8,10 @@
 #include "graph_tuner/executor/program.h"
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/plan/crossings.h"
-#include "graph_tuner/plan/default_record.h"
-#include "ops/base/input.h"
+#include "graph_tuner/plan/plan.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
-#include "ops/dense/product_task.h"
+#include "ops/dense/tasks.h"
 #include "templates/base/cycles.h"
 #include "templates/base/row_tiles.h"
 
@@ -20,15 +20,13 @@ namespace {
 
 using NodeId = Graph::NodeId;
 
-bool IsConstant(const Op& op) { return dynamic_cast<const ConstantOp*>(&op) != nullptr; }
-
 // The op's own, or that of the first input that is computed, when the op runs in it.
 Layout LayoutOfOp(const Graph& graph, NodeId id, const std::vector<Layout>& layouts) {
   if (const auto layout = graph.node(id).op->DefaultLayout()) {
     if (NodeRunsIn(graph, id, *layout)) return *layout;
   }
   for (const NodeId input : graph.Inputs(id)) {
-    if (IsConstant(*graph.node(input).op)) continue;
+    if (graph.As<ConstantOp>(input) != nullptr) continue;
     const Layout layout = layouts[input].WithType(DataType::kF32);
     return NodeRunsIn(graph, id, layout) ? layout : Layout::Nchw();
   }
@@ -60,7 +58,7 @@ struct Defaults {
 };
 
 Record RecordOf(const Graph& graph, NodeId id, const std::vector<Layout>& layouts, Defaults& defaults) {
-  const ConvWorkload& w = dynamic_cast<const ConvOp&>(*graph.node(id).op).workload();
+  const ConvWorkload& w = graph.As<ConvOp>(id)->workload();
   const Target& cpu = defaults.cpu;
   if (defaults.given) return defaults.given(w).value();
   Record record = defaults.Of(w);
@@ -149,11 +147,11 @@ StyledPlan PlanInStyle(const Graph& graph, Defaults defaults) {
   std::vector<Layout> layouts(graph.size());
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
-    if (dynamic_cast<const InputOp*>(node.op.get()) != nullptr || IsConstant(*node.op)) continue;
+    if (graph.IsSource(id)) continue;
     NodePlan node_plan;
     node_plan.node = node.name;
     node_plan.op_type = node.op->Type();
-    if (dynamic_cast<const ConvOp*>(node.op.get()) != nullptr) {
+    if (graph.As<ConvOp>(id) != nullptr) {
       node_plan.record = RecordOf(graph, id, layouts, defaults);
       node_plan.layouts = node_plan.record->layouts;
       if (defaults.style == DefaultStyle::kRows) node_plan.split = SplitOf(*node_plan.record, cpu, threads);

@@ -23,7 +23,7 @@ struct Touched {
   std::vector<Bytes> reads, writes;
 };
 
-// Of pieces in the order of their beginnings.
+// The pieces are in the order of their beginnings.
 bool Overlap(std::span<const Bytes> a, std::span<const Bytes> b) {
   for (size_t i = 0, k = 0; i < a.size() && k < b.size();) {
     if (Overlap(a[i], b[k])) return true;

@@ -26,7 +26,7 @@ struct RowWindow {
 };
 // One behind the other, the last one's first; none: the same row.
 using RowWindows = std::vector<RowWindow>;
-// Of a convolution's input, and of what is fused in front of it.
+// The window is that of a convolution's input, and of what is fused in front of it.
 RowWindows WindowsOf(const ConvWorkload& workload);
 
 // What a step touches. Of a step of several stages the first one reads, and the last one reads and writes.
@@ -48,7 +48,8 @@ std::optional<TensorPart> PartWritten(const TaskGrid& grid, Split split, int thr
 // What of a tensor of `height` rows is read for it.
 TensorPart PartRead(const RowWindows& windows, TensorPart written, int64_t height);
 
-// By step: whether it may. `memory`: of the regions, then of each step's scratch (CompiledNetwork).
+// The result says for each step whether it may. `memory`: of the regions, then of each step's scratch
+// (CompiledNetwork).
 std::vector<bool> NeighbourWaits(const Program& program, const std::vector<Place>& places,
                                  const MemoryPlan& memory, std::span<const StepTouch> touches, int threads);
 

@@ -6,7 +6,7 @@
 
 #include "graph_tuner/plan/concat_slices.h"
 #include "layouts/transform.h"
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/graph/end_layouts.h"
 
@@ -29,7 +29,7 @@ class ProgramBuilder {
   Program Build() {
     int inputs = 0;
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      const bool is_input = dynamic_cast<const InputOp*>(graph_.node(id).op.get()) != nullptr;
+      const bool is_input = graph_.As<InputOp>(id) != nullptr;
       if (schedules_[id].live) AddNode(id, inputs);
       inputs += is_input;
     }
@@ -40,12 +40,12 @@ class ProgramBuilder {
  private:
   void AddNode(NodeId id, int next_input) {
     const Op& op = *graph_.node(id).op;
-    if (dynamic_cast<const InputOp*>(&op) != nullptr) {
+    if (graph_.As<InputOp>(id) != nullptr) {
       Region region;
       region.source = Region::Source::kInput;
       region.input = next_input;
       primary_[id] = NewValue(id, schedules_[id].out, std::move(region));
-    } else if (const auto* constant = dynamic_cast<const ConstantOp*>(&op)) {
+    } else if (const auto* constant = graph_.As<ConstantOp>(id)) {
       primary_[id] = NewConstant(id, constant->value()->layout(), constant->value());
     } else if (op.IsView()) {
       AddView(id);

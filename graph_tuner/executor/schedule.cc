@@ -8,11 +8,11 @@
 #include <string_view>
 
 #include "graph_tuner/plan/concat_slices.h"
-#include "graph_tuner/plan/fused_nodes.h"
+#include "graph_tuner/plan/plan.h"
 #include "layouts/base/check.h"
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
-#include "ops/dense/product_task.h"
+#include "ops/dense/tasks.h"
 #include "templates/matmul/template.h"
 
 namespace tilesmith {
@@ -22,10 +22,6 @@ using NodeId = Graph::NodeId;
 
 [[noreturn]] void BadPlan(const Node& node, const std::string& reason) {
   RefusePlan(fmt::format("node \"{}\": {}", node.name, reason));
-}
-
-bool IsSource(const Op& op) {
-  return dynamic_cast<const InputOp*>(&op) != nullptr || dynamic_cast<const ConstantOp*>(&op) != nullptr;
 }
 
 void MarkLive(const Graph& graph, std::vector<NodeSchedule>& schedules) {
@@ -129,14 +125,14 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
     if (!schedule.live) continue;
     const Node& node = graph.node(id);
     if (node.op->Type() == "Input") schedule.out = EndLayout(node, plan.ends.inputs);
-    if (IsSource(*node.op)) continue;
+    if (graph.IsSource(id)) continue;
     const auto found = planned.find(node.name);
     if (found == planned.end()) BadPlan(node, "missing");
     schedule.predicted_seconds = found->second->predicted_seconds;
     schedule.split = found->second->split;
     if (!found->second->fused_into.empty()) {
       schedule.fused_away = true;
-    } else if (const auto* conv = dynamic_cast<const ConvolutionOp*>(node.op.get());
+    } else if (const auto* conv = graph.As<ConvolutionOp>(id);
                conv && (found->second->record || !conv->workload().runs_as_op())) {
       const auto pair = fused.find(id);
       schedule.workload = pair != fused.end() ? pair->second.workload : conv->workload();
@@ -144,7 +140,7 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
       ResolveConv(node, *found->second, cpu, from, std::span(schedules).first(id), schedule);
     } else {
       ResolveOp(graph, id, *found->second, schedule);
-      const auto* product = dynamic_cast<const MatMulOp*>(node.op.get());
+      const auto* product = graph.As<MatMulOp>(id);
       if (product && found->second->record)
         schedule.tuned = Tuned(graph, id, *product, *found->second->record, cpu);
     }

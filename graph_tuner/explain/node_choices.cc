@@ -73,7 +73,7 @@ std::optional<NodeChoice> ChosenBy(const Graph& graph, const BuiltProblem& built
     return vars.in_layouts[i] && ReadsSame(graph, node, *vars.in_layouts[i], in) &&
            (fused || SameForm(graph.node(node).shape, *vars.in_layouts[i], in));
   };
-  // Of several the one that is dealt as the plan says, and has its record.
+  // Of several options it is the one that is dealt as the plan says, and has its record.
   const auto likeness = [&](const NodeChoice& choice) {
     const auto i = static_cast<size_t>(choice.in), j = static_cast<size_t>(choice.out);
     const Split split = vars.out_owners[j].split;

@@ -6,9 +6,8 @@ namespace tilesmith {
 namespace {
 
 const ConcatOp* ChannelConcat(const Graph& graph, Graph::NodeId id) {
-  const Node& node = graph.node(id);
-  const auto* concat = dynamic_cast<const ConcatOp*>(node.op.get());
-  if (!concat || node.shape.size() < 2) return nullptr;
+  const auto* concat = graph.As<ConcatOp>(id);
+  if (!concat || graph.node(id).shape.size() < 2) return nullptr;
   return concat->axis() == 1 ? concat : nullptr;
 }
 

@@ -5,7 +5,7 @@
 // the part of the result that its share lies in. Its price has three parts:
 //
 //   reading    of each tensor, the bytes that the busiest thread reads and another one wrote, halo rows
-//              included, at the price of reading (costs/crossing_prices.h);
+//              included, at the price of reading (costs/crossing_costs.h);
 //   weights    of a conv whose weights come from memory, the bytes that the busiest thread reads beyond an
 //              equal part: all others' parts where threads compute rows or images;
 //   writing    the bytes that fall outside a thread's own part of the result's memory: buffers of the arena
@@ -29,6 +29,15 @@
 #include "tuner/records/record.h"
 
 namespace tilesmith {
+
+// What nodes other than convs and fills of concat slices cost by themselves, corrections aside: the layout
+// problem, the prices of plans and what runs of plans are compared with follow the same rules.
+
+// Seconds of a node that is no conv with its tensors in `layout`, fills of concat slices not included.
+double TolerantSeconds(const Graph& graph, Graph::NodeId id, const Layout& layout, CostSource& costs);
+
+// Seconds to bring a tensor into a concat's slice that it does not own: a copy, or a transform.
+double FillSeconds(const Shape& shape, const Layout& from, const Layout& to, CostSource& costs);
 
 // Whose the parts of a tensor are: the t-th of equal ones along an axis is thread t's, or
 enum class Owner : uint8_t {

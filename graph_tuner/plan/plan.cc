@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
+#include "graph_tuner/costs/layout_forms.h"
+#include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "layouts/base/stable_hash.h"
+#include "templates/base/conv_template.h"
+#include "templates/base/task_places.h"
 
 namespace tilesmith {
 
@@ -60,5 +65,105 @@ std::string PlanHash(const Plan& plan) {
 }
 
 void RefusePlan(const std::string& reason) { throw Error(ErrorCode::kUsage, "plan: " + reason); }
+
+FusedNodes FindFusedNodes(const Graph& graph, const Plan& plan) {
+  const std::vector<FusablePair> pairs = FusablePairs(graph);
+  std::map<std::string_view, const NodePlan*> planned;
+  for (const NodePlan& node : plan.nodes) planned[node.node] = &node;
+  FusedNodes fused;
+  for (const NodePlan& node : plan.nodes) {
+    if (node.fused_into.empty()) continue;
+    const auto pair = std::ranges::find_if(pairs, [&](const FusablePair& candidate) {
+      return graph.node(candidate.first).name == node.node &&
+             graph.node(candidate.conv).name == node.fused_into;
+    });
+    if (pair == pairs.end())
+      RefusePlan(fmt::format("node \"{}\" cannot be fused into \"{}\"", node.node, node.fused_into));
+    const auto conv = planned.find(node.fused_into);
+    if (conv == planned.end() || !conv->second->record || !(conv->second->record->workload == pair->workload))
+      RefusePlan(fmt::format("node \"{}\" is fused into \"{}\", which has no record of {}", node.node,
+                             node.fused_into, WorkloadToString(pair->workload)));
+    fused.emplace(pair->conv, *pair);
+  }
+  for (const NodePlan& node : plan.nodes) {
+    const auto id = graph.Find(node.node);
+    if (node.record && node.record->workload.fused() && !(id && fused.contains(*id)))
+      RefusePlan(fmt::format("nothing is fused into node \"{}\", its record is of {}", node.node,
+                             WorkloadToString(node.record->workload)));
+  }
+  return fused;
+}
+
+std::map<ConversionKey, PlannedConversion> PlannedConversions(const Graph& graph, const Plan& plan) {
+  std::map<ConversionKey, PlannedConversion> planned;
+  for (const TransformPlan& transform : plan.transforms) {
+    const auto tensor = graph.Find(transform.tensor);
+    if (!tensor.has_value()) continue;
+    const LayoutPair conversion = ConversionOf(graph.node(*tensor).shape, transform.from, transform.to);
+    PlannedConversion& entry = planned[{transform.tensor, conversion}];
+    entry.seconds = transform.predicted_seconds;
+    entry.crossing_seconds = transform.crossing_seconds;
+    ++entry.times;
+  }
+  return planned;
+}
+
+double PackedWeightBytes(const Record& record, const Target& cpu) {
+  return FindConvTemplate(record.template_name).Features(record.workload, record.config, cpu).weight_bytes;
+}
+
+double PackedWeightBytes(const Plan& plan, const Target& cpu) {
+  double bytes = 0;
+  for (const NodePlan& node : plan.nodes)
+    if (node.record) bytes += PackedWeightBytes(*node.record, cpu);
+  return bytes;
+}
+
+namespace {
+
+// nullopt where the template does not support the workload, or has none of the style.
+std::optional<Config> DefaultOfStyle(const ConvTemplate& conv_template, const ConvWorkload& workload,
+                                     const Target& cpu, DefaultStyle style) {
+  if (style == DefaultStyle::kBlocks) return conv_template.DefaultIfSupported(workload, cpu);
+  const TaskPlaces* places = PlacesOf(conv_template);
+  return places ? places->RowsDefault(workload, cpu) : std::nullopt;
+}
+
+// nullopt where no template has one.
+std::optional<Record> RecordOfStyle(const ConvWorkload& workload, const Target& cpu, DefaultStyle style) {
+  // Fewer multiplications cost exactness and memory: they have to be worth it.
+  constexpr double kWorthwhile = 1.15;
+  Record record;
+  std::optional<double> fewest;
+  for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu, workload)) {
+    const bool is_first = record.template_name.empty();
+    if (!is_first && !fewest) break;
+    std::optional<Config> config = DefaultOfStyle(*conv_template, workload, cpu, style);
+    if (!config) continue;
+    const std::optional<double> cycles = conv_template->Cycles(workload, *config, cpu);
+    if (!is_first && (!cycles || *cycles * kWorthwhile > *fewest)) continue;
+    fewest = cycles;
+    record.template_name = conv_template->Name();
+    record.layouts = conv_template->Layouts(workload, *config);
+    record.config = *std::move(config);
+  }
+  return record.template_name.empty() ? std::nullopt : std::optional(std::move(record));
+}
+
+}  // namespace
+
+Record DefaultRecord(const ConvWorkload& workload, const Target& cpu, int threads, DefaultStyle style) {
+  Target team = cpu;
+  if (style == DefaultStyle::kRows) team.cores = threads;
+  std::optional<Record> found = RecordOfStyle(workload, team, style);
+  if (!found) found = RecordOfStyle(workload, cpu, DefaultStyle::kBlocks);
+  TILESMITH_CHECK(found.has_value(), "no template supports {}", WorkloadToString(workload));
+  Record record = *std::move(found);
+  record.target = cpu;
+  record.workload = workload;
+  record.conditions.threads = threads;
+  record.tuner = "default";
+  return record;
+}
 
 }  // namespace tilesmith

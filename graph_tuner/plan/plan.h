@@ -2,16 +2,21 @@
 // and writes them, executor.h runs them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph_tuner/costs/corrections.h"
 #include "layouts/base/split.h"
+#include "layouts/base/target.h"
 #include "layouts/measure/core_placement.h"
+#include "ops/dense/tasks.h"
 #include "ops/graph/end_layouts.h"
-#include "ops/qdq/model_quantization.h"
+#include "ops/graph/graph.h"
+#include "ops/qdq/qdq_model.h"
 #include "tuner/records/accuracy.h"
 #include "tuner/records/record.h"
 
@@ -92,5 +97,37 @@ std::string PlanHash(const Plan& plan);
 
 // Throws Error(kUsage), "plan: REASON": it is not one for what it is to be used for.
 [[noreturn]] void RefusePlan(const std::string& reason);
+
+// By the id of the conv whose kernel computes both.
+using FusedNodes = std::map<Graph::NodeId, FusablePair>;
+
+// Throws Error(kUsage) naming the node when the plan fuses what cannot be fused in this network, or into a
+// conv whose record is of something else.
+FusedNodes FindFusedNodes(const Graph& graph, const Plan& plan);
+
+using ConversionKey = std::pair<std::string, LayoutPair>;  // tensor, canonical layouts (ConversionOf)
+
+// What the plan lists once, or several times at the same price.
+struct PlannedConversion {
+  double seconds = 0, crossing_seconds = 0;
+  int times = 0;
+};
+
+// Entries for tensors that the graph does not have are left out: a forced plan may be of another network.
+std::map<ConversionKey, PlannedConversion> PlannedConversions(const Graph& graph, const Plan& plan);
+
+// As the record's template estimates them (LoopFeatures::weight_bytes); of a plan those of all its convs.
+double PackedWeightBytes(const Record& record, const Target& cpu);
+double PackedWeightBytes(const Plan& plan, const Target& cpu);
+
+enum class DefaultStyle {
+  kBlocks,  // ConvTemplate::Default
+  kRows,    // TaskPlaces::RowsDefault for so many threads, where a template has it
+};
+
+// The default schedule of the first template that supports the workload, or of a later one that is estimated
+// to be clearly faster (ConvTemplate::Cycles); unmeasured: seconds is 0, tuner is "default".
+Record DefaultRecord(const ConvWorkload& workload, const Target& cpu, int threads,
+                     DefaultStyle style = DefaultStyle::kBlocks);
 
 }  // namespace tilesmith

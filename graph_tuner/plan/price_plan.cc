@@ -8,7 +8,6 @@
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/concat_slices.h"
 #include "graph_tuner/plan/crossings.h"
-#include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/check.h"
 #include "ops/conv/conv.h"
 
@@ -125,7 +124,7 @@ class ChargedCrossings {
     const bool of_caller = producer == planned_.end();
     // What is computed in front of a conv inside its kernel.
     if (!of_caller && !producer->second->fused_into.empty()) return 0;
-    const auto* conv = dynamic_cast<const ConvolutionOp*>(graph_.node(id).op.get());
+    const auto* conv = graph_.As<ConvolutionOp>(id);
     if (conv && conv->workload().runs_as_op() && !node.record) conv = nullptr;
     const bool fused = &node != planned_.at(id);
     const Layout reading = fused       ? layouts_[id].in

@@ -23,7 +23,7 @@ void PricePlan(const Graph& graph, CostSource& costs, Plan& plan, const Correcti
 // distance of the cores that the costs know.
 void PriceWhereMeasured(const Graph& graph, CostSource& costs, Plan& plan, const Corrections& corrections,
                         const CorePlacement& placement);
-// Those predictions alone.
+// The predictions alone.
 void PredictAtDistances(const Graph& graph, CostSource& costs, Plan& plan, const Corrections& corrections);
 
 }  // namespace tilesmith

@@ -2,19 +2,56 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/plan/concat_slices.h"
-#include "graph_tuner/plan/plan.h"
-#include "graph_tuner/plan/stand_alone_costs.h"
-#include "graph_tuner/problem/forms.h"
+#include "graph_tuner/plan/crossings.h"
 #include "layouts/base/check.h"
 #include "ops/conv/conv.h"
-#include "ops/conv/fusion.h"
-#include "ops/dense/product_task.h"
+#include "ops/dense/tasks.h"
 
 namespace tilesmith {
 namespace {
+
+// A layout, and whose what is computed with it is.
+struct Form {
+  Layout layout;
+  Ownership owned;
+};
+
+inline bool SameForm(const Shape& shape, const Form& a, const Form& b) {
+  return a.owned == b.owned && SameForm(shape, a.layout, b.layout);
+}
+
+// Which of the forms, layouts or with their owners, that is for a tensor of this shape; their number where it
+// is none of them.
+template <typename AnyForm>
+int FindForm(const std::vector<AnyForm>& forms, const Shape& shape, const AnyForm& form) {
+  const auto found =
+      std::ranges::find_if(forms, [&](const AnyForm& known) { return SameForm(shape, known, form); });
+  return static_cast<int>(found - forms.begin());
+}
+
+// The same; one more where it is none yet.
+template <typename AnyForm>
+int IndexOfForm(std::vector<AnyForm>& forms, const Shape& shape, const AnyForm& form) {
+  const int index = FindForm(forms, shape, form);
+  if (index == std::ssize(forms)) forms.push_back(form);
+  return index;
+}
+
+// A pair of nodes that there are fused candidates for.
+struct Fusion {
+  FusablePair pair;
+  std::vector<DealtRecord> records;
+  std::vector<Form> forms;    // distinct ones that the records read
+  std::vector<bool> as_even;  // of each, whether one of them is of a deal so (Deal::as_even)
+
+  int Index(const DealtRecord& dealt) const {
+    return FindForm(forms, pair.workload.input_shape(), {dealt.record->layouts.in, dealt.deal.ownership});
+  }
+};
 
 using NodeId = Graph::NodeId;
 using VarId = LayoutProblem::VarId;
@@ -291,7 +328,7 @@ class Builder {
     AddConversions(built_.problem, *vars.out, convert, uses);
   }
 
-  // Of the tensor's option, by the prices of crossing.
+  // What the tensor's option costs by the prices of crossing.
   double ConversionCrossing(NodeId id, int option, const Layout& to) {
     const NodeVariables& vars = built_.nodes[id];
     const auto i = static_cast<size_t>(option);
@@ -383,7 +420,7 @@ class Builder {
     const NodeVariables& vars = built_.nodes[input.consumer];
     const Node& node = graph_.node(input.consumer);
     const double corrected = corrections_.CrossingScale(node.name);
-    const auto* conv = dynamic_cast<const ConvolutionOp*>(node.op.get());
+    const auto* conv = graph_.As<ConvolutionOp>(input.consumer);
     if (conv && input.slot == 0 && !vars.records.empty()) read.conv = &conv->workload();
     if (vars.records.empty() && !vars.out_layouts[static_cast<size_t>(option)])
       read.conv = &FusionBehind(input.consumer)->pair.workload;

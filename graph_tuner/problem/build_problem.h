@@ -7,7 +7,7 @@
 // read and give NCHW and cost nothing. Constants have no variable: they are brought into the right layout at
 // load time. Tensors that are not 4-D are NCHW.
 //
-// A pair of nodes that fused candidates exist for (ops/conv/fusion.h) may be computed together: the first
+// A pair of nodes that fused candidates exist for (ops/dense/tasks.h) may be computed together: the first
 // gets an option "fused" for each layout f that they read, and so does the input of the conv behind it;
 // between the two only the same fused options, or none, go together. With them the tensor in between has no
 // layout and no transforms, the first node reads f at no cost of its own, and the conv costs the whole fused
@@ -36,7 +36,6 @@
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/problem/candidates.h"
 #include "graph_tuner/problem/error_price.h"
-#include "graph_tuner/problem/weight_price.h"
 #include "graph_tuner/solvers/layout_problem.h"
 #include "ops/graph/end_layouts.h"
 #include "ops/graph/graph.h"

@@ -4,8 +4,7 @@
 #include <set>
 
 #include "graph_tuner/costs/layout_forms.h"
-#include "ops/conv/fusion.h"
-#include "ops/dense/product_task.h"
+#include "ops/dense/tasks.h"
 #include "tuner/records/record_groups.h"
 #include "tuner/records/still_builds.h"
 

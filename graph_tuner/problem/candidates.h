@@ -17,7 +17,7 @@ namespace tilesmith {
 // layouts in memory.
 using Candidates = std::map<std::string, std::vector<Record>>;
 
-// For every conv of the graph, and every pair that can be fused (ops/conv/fusion.h) and has records. Only
+// For every conv of the graph, and every pair that can be fused (ops/dense/tasks.h) and has records. Only
 // successful records count, of the same machine (SameMachine) and thread count, whose template still accepts
 // their config in their layouts. Where a workload has records with cold weights, the warm ones are ignored:
 // inside a network weights come from memory, and a mixture would favour whatever was measured warm. Of

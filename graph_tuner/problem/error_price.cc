@@ -27,4 +27,8 @@ double ErrorBudget::Of(const Plan& plan) const {
   return sum;
 }
 
+double WeightPrice::Of(const Record& record) const {
+  return seconds_per_byte > 0 ? seconds_per_byte * PackedWeightBytes(record, cpu) : 0;
+}
+
 }  // namespace tilesmith

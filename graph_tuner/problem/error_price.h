@@ -12,6 +12,7 @@
 #include <string>
 
 #include "graph_tuner/plan/plan.h"
+#include "layouts/base/target.h"
 #include "tuner/records/record.h"
 
 namespace tilesmith {
@@ -27,9 +28,20 @@ struct ErrorBudget {
   bool any() const { return most < std::numeric_limits<double>::infinity(); }
 
   double Of(const std::string& conv, const Record& record) const;
-  // Those of a plan's convs that have any.
+  // The squares of those of a plan's convs that have any.
   ErrorSquares SquaresOf(const Plan& plan) const;
   double Of(const Plan& plan) const;
+};
+
+// A price on the memory of packed weights: with one, a solver trades time for memory.
+//
+// The solution at a price is the fastest of all plans whose weights are no larger than its own. Source:
+// Everett, Generalized Lagrange multiplier method, Operations Research 11 (1963).
+
+struct WeightPrice {
+  double seconds_per_byte = 0;
+  Target cpu = {};
+  double Of(const Record& record) const;  // in seconds
 };
 
 }  // namespace tilesmith

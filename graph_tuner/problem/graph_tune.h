@@ -15,7 +15,7 @@ struct GraphTuneResult {
 };
 
 // The fastest plan under these corrections. With a limit, of all convs' packed weights together, the one of
-// the lowest price on weights (weight_price.h), up to a hundredth, at which the solution keeps to it; a plan
+// the lowest price on weights (error_price.h), up to a hundredth, at which the solution keeps to it; a plan
 // between this one and the next larger may be missed; the same holds for the problem's budget of errors,
 // whose certificate says how far from the fastest the plan can be. Deterministic. Throws Error(kNoCandidate)
 // when the solver refuses, or when even the smallest weights that the log has schedules for, or the smallest

@@ -57,7 +57,7 @@ struct Restriction {
 
 // What a solution is charged for besides time; by default nothing.
 struct Prices {
-  double seconds_per_weight_byte = 0;   // of packed weights (weight_price.h)
+  double seconds_per_weight_byte = 0;   // of packed weights (error_price.h)
   double seconds_per_error_square = 0;  // of the outputs (error_price.h)
 };
 

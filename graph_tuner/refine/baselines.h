@@ -34,7 +34,7 @@ struct PlannedBaseline {
 std::vector<PlannedBaseline> PlanBaselines(const NetworkProblem& problem,
                                            std::optional<int64_t> max_weight_bytes = {});
 
-// Those that are the plan itself need no run.
+// Baselines that are the plan itself need no run.
 void DropPlan(const Plan& plan, std::vector<PlannedBaseline>& baselines);
 
 }  // namespace tilesmith

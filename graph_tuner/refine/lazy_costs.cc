@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph_tuner/costs/costs.h"
 #include "graph_tuner/costs/layout_forms.h"
-#include "graph_tuner/costs/op_costs.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/error.h"

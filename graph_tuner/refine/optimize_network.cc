@@ -10,8 +10,7 @@
 
 #include "graph_tuner/problem/graph_tune.h"
 #include "graph_tuner/refine/lazy_costs.h"
-#include "graph_tuner/refine/split_rivals.h"
-#include "graph_tuner/refine/template_rivals.h"
+#include "graph_tuner/refine/rivals.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"

@@ -3,9 +3,9 @@
 #include <map>
 #include <utility>
 
-#include "graph_tuner/plan/planned_conversions.h"
+#include "graph_tuner/plan/crossings.h"
+#include "graph_tuner/plan/plan.h"
 #include "graph_tuner/plan/price_plan.h"
-#include "graph_tuner/plan/stand_alone_costs.h"
 #include "layouts/base/check.h"
 
 namespace tilesmith {

@@ -62,7 +62,7 @@ class PlanRace {
   // The preferred one if it has run and is as fast as others. Precondition: the first plan has run.
   size_t Fastest(size_t preferred) const;
 
-  // By what was learned, for cores placed like `at` (PricePlan).
+  // The price by what was learned, for cores placed like `at` (PricePlan).
   Plan Priced(Plan plan, const CorePlacement& at = {}) const;
   // As it is to be kept: with what was learned, for where it was measured (PriceWhereMeasured). Precondition:
   // it has run.

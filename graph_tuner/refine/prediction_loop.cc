@@ -10,9 +10,8 @@
 #include <tuple>
 
 #include "graph_tuner/plan/price_plan.h"
-#include "graph_tuner/refine/config_variants.h"
 #include "graph_tuner/refine/plan_race.h"
-#include "graph_tuner/refine/template_rivals.h"
+#include "graph_tuner/refine/rivals.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"

@@ -49,7 +49,7 @@ struct PredictionLoop {
   std::optional<int64_t> max_weight_bytes = {};  // of solutions and rivals (GraphTune)
   std::vector<RivalPlan> rivals = {};            // run beside the solutions, as those without a template are
   bool baselines = false;                        // run likewise
-  // The log, when the fastest plan tries other configs for its layouts (config_variants.h); may be null.
+  // The log, when the fastest plan tries other configs for its layouts (rivals.h); may be null.
   const std::vector<Record>* variants_of = nullptr;
   // When all has to be over, on the clock of NowSeconds. Rounds that would leave too little time for what
   // follows them are left out.

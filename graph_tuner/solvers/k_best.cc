@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "graph_tuner/solvers/lower_bound.h"
-#include "graph_tuner/solvers/solve_dp.h"
+#include "graph_tuner/solvers/solver.h"
 #include "layouts/base/check.h"
 
 namespace tilesmith {
@@ -116,7 +116,7 @@ class KBest {
     parts_.push_back({std::move(options), best, std::move(next)});
   }
 
-  // By the first variable that matters in which the best and the second best differ.
+  // The split is by the first variable that matters in which the best and the second best differ.
   void Split(size_t index) {
     Part part = std::move(parts_[index]);
     parts_.erase(parts_.begin() + std::ptrdiff_t(index));
@@ -209,7 +209,7 @@ class KBest {
     return static_cast<int>(std::min_element(costs.begin(), costs.end()) - costs.begin());
   }
 
-  // Without those that only assignments dearer than `cost` use.
+  // Options that only assignments dearer than `cost` use are left out.
   OptionLists OptionsUpTo(double cost) const {
     PairwiseCosts costs = CostsOf(ReducedProblem(problem_));
     Reparametrise(costs);

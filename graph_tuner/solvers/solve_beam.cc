@@ -1,22 +1,98 @@
-#include "graph_tuner/solvers/solve_beam.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <numeric>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
-#include "graph_tuner/solvers/beam_order.h"
-#include "graph_tuner/solvers/certificate.h"
 #include "graph_tuner/solvers/lower_bound.h"
+#include "graph_tuner/solvers/pairwise_costs.h"
+#include "graph_tuner/solvers/solver.h"
 #include "layouts/base/check.h"
 
 namespace tilesmith {
 namespace {
+
+// In which order beam search gives options to variables: one that keeps the frontier small.
+
+struct BeamStep {
+  int var = 0;
+  std::vector<int> frontier;  // afterwards: chosen variables with neighbours not chosen yet, ascending
+};
+
+class Order {
+ public:
+  explicit Order(const PairwiseCosts& costs)
+      : costs_(costs), neighbours_(costs.unary.size()), open_(costs.unary.size()) {
+    for (const PairwiseEdge& edge : costs.edges) {
+      neighbours_[static_cast<size_t>(edge.a)].push_back(edge.b);
+      neighbours_[static_cast<size_t>(edge.b)].push_back(edge.a);
+    }
+    for (int var = 0; var < costs.size(); ++var) {
+      open_[static_cast<size_t>(var)] = static_cast<int>(neighbours_[static_cast<size_t>(var)].size());
+      left_.insert(var);
+    }
+  }
+
+  std::vector<BeamStep> Choose() {
+    std::vector<BeamStep> steps;
+    while (!left_.empty()) {
+      const int var = Next();
+      Take(var);
+      steps.push_back({var, {frontier_.begin(), frontier_.end()}});
+    }
+    return steps;
+  }
+
+ private:
+  int Next() const {
+    if (candidates_.empty()) return *left_.begin();
+    int best = -1;
+    double least = 0;
+    for (int var : candidates_) {
+      const double growth = Growth(var);
+      if (best >= 0 && !(growth < least)) continue;
+      best = var;
+      least = growth;
+    }
+    return best;
+  }
+
+  // How much the logarithm of the frontier's combinations grows.
+  double Growth(int var) const {
+    double growth = open_[static_cast<size_t>(var)] > 0 ? std::log(costs_.Options(var)) : 0;
+    for (int other : neighbours_[static_cast<size_t>(var)])
+      if (frontier_.count(other) && open_[static_cast<size_t>(other)] == 1)
+        growth -= std::log(costs_.Options(other));
+    return growth;
+  }
+
+  void Take(int var) {
+    left_.erase(var);
+    candidates_.erase(var);
+    for (int other : neighbours_[static_cast<size_t>(var)]) {
+      if (left_.count(other)) candidates_.insert(other);
+      if (--open_[static_cast<size_t>(other)] == 0) frontier_.erase(other);
+    }
+    if (open_[static_cast<size_t>(var)] > 0) frontier_.insert(var);
+  }
+
+  const PairwiseCosts& costs_;
+  std::vector<std::vector<int>> neighbours_;
+  std::vector<int> open_;  // neighbours of each variable that are not chosen yet
+  std::set<int> left_, candidates_, frontier_;
+};
+
+// Greedy: of the neighbours of the frontier, the variable after which the frontier has the fewest
+// combinations of options; where there is no frontier, the lowest variable left, which is where the network
+// begins. Ties go to the lowest variable.
+std::vector<BeamStep> ChooseBeamOrder(const PairwiseCosts& costs) { return Order(costs).Choose(); }
 
 // The options of a frontier's variables, in their order.
 using Key = std::u16string;
@@ -29,7 +105,7 @@ struct State {
 };
 
 // For the way back.
-struct Step {
+struct Expansion {
   int var = 0;
   std::vector<uint32_t> parents;
   std::vector<uint16_t> options;
@@ -182,7 +258,7 @@ class Beam {
   }
 
   void Remember(int var) {
-    Step& step = steps_.emplace_back();
+    Expansion& step = steps_.emplace_back();
     step.var = var;
     for (const State& state : states_) {
       step.parents.push_back(state.parent);
@@ -195,7 +271,7 @@ class Beam {
   const std::vector<std::vector<int>> edges_of_;
   std::vector<int> position_;  // of each variable in the states' keys; -1 when it is not in there
   std::vector<State> states_;
-  std::vector<Step> steps_;
+  std::vector<Expansion> steps_;
   double least_dropped_ = kForbidden;
 };
 

@@ -1,5 +1,3 @@
-#include "graph_tuner/solvers/solve_dp.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +5,7 @@
 #include <cstdint>
 
 #include "graph_tuner/solvers/bucket_elimination.h"
-#include "graph_tuner/solvers/certificate.h"
+#include "graph_tuner/solvers/solver.h"
 
 namespace tilesmith {
 

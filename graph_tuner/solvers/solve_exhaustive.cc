@@ -1,9 +1,7 @@
-#include "graph_tuner/solvers/solve_exhaustive.h"
-
 #include <algorithm>
 #include <utility>
 
-#include "graph_tuner/solvers/certificate.h"
+#include "graph_tuner/solvers/solver.h"
 #include "layouts/base/check.h"
 
 namespace tilesmith {

@@ -1,13 +1,11 @@
-#include "graph_tuner/solvers/solve_pbqp.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "graph_tuner/solvers/certificate.h"
 #include "graph_tuner/solvers/lower_bound.h"
+#include "graph_tuner/solvers/solver.h"
 
 namespace tilesmith {
 namespace {
@@ -99,7 +97,7 @@ class PbqpGraph {
       if (alive_[static_cast<size_t>(var)]) Notice(var);
   }
 
-  // To be called when a variable may have lost a neighbour.
+  // It is called when a variable may have lost a neighbour.
   void Notice(int var) {
     if (Degree(var) <= 2) reducible_.insert(var);
   }

@@ -48,4 +48,13 @@ std::string ActivationToString(const Activation& activation);
 // The inverse. Throws Error(kUsage) naming the text and the known names.
 Activation ParseActivation(std::string_view text);
 
+// in'[n, c, y, x] = activation(in[n, c, y, x] * scale[c] + shift[c]), where the input is read. Padding lies
+// outside of the input and stays zero.
+struct InputOps {
+  bool scale_shift = false;
+  Activation activation;
+  bool any() const { return scale_shift || activation.kind != ActivationKind::kNone; }
+  bool operator==(const InputOps&) const = default;
+};
+
 }  // namespace tilesmith

@@ -1,6 +1,7 @@
 // What importers share: refusals that name the node, constants as integers, and window padding.
 #pragma once
 
+#include "ops/base/node_writer.h"
 #include "ops/base/op_registry.h"
 
 namespace tilesmith {
@@ -44,5 +45,20 @@ Window ImportWindow(const NodeSpec& spec, const std::vector<int64_t>& kernel, in
 
 // A BuiltOp whose edges are inputs 0..count-1.
 BuiltOp BuiltWithInputs(OpPtr op, int count);
+
+// The same operator over images of height 1, in the place of one over sequences {N, C, W}: every list of
+// sizes, strides and pads gets a value for the height. The second input are weights where `weights`.
+BuiltOp OverImages(const NodeSpec& spec, bool weights);
+
+// A window over the axes behind the second, auto_pad resolved, by axis.
+struct AxisWindow {
+  int64_t kernel = 1, stride = 1, dilation = 1, begin = 0, end = 0;
+  // How many windows there are along an axis of `size`; with ceil_mode also the last that begins within the
+  // input or the padding before it. Never negative.
+  int64_t Count(int64_t size, bool ceil_mode = false) const;
+};
+// Refuses as ImportWindow.
+std::vector<AxisWindow> ImportAxisWindows(const NodeSpec& spec, const std::vector<int64_t>& kernel,
+                                          const Shape& input);
 
 }  // namespace tilesmith

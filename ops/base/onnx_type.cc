@@ -30,7 +30,7 @@ constexpr std::array<Numbered, kDataTypes> kNumbers = {{{1, DataType::kF32},
                                                         {16, DataType::kBf16}}};
 
 // By their numbers.
-constexpr std::string_view kNames[] = {
+constexpr std::string_view kTypeNames[] = {
     "UNDEFINED", "FLOAT",      "UINT8",      "INT8",         "UINT16",         "INT16",      "INT32",
     "INT64",     "STRING",     "BOOL",       "FLOAT16",      "DOUBLE",         "UINT32",     "UINT64",
     "COMPLEX64", "COMPLEX128", "BFLOAT16",   "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ",
@@ -73,8 +73,8 @@ int32_t OnnxTypeNumber(DataType type) {
 }
 
 std::string OnnxTypeName(int64_t number) {
-  const bool named = number >= 0 && number < std::ssize(kNames);
-  return named ? std::string(kNames[number]) : fmt::format("element type {}", number);
+  const bool named = number >= 0 && number < std::ssize(kTypeNames);
+  return named ? std::string(kTypeNames[number]) : fmt::format("element type {}", number);
 }
 
 const NarrowType* NarrowTypeOf(int64_t number) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "layouts/base/check.h"
+#include "layouts/base/thread_team.h"
 
 namespace tilesmith {
 namespace {
@@ -91,6 +92,29 @@ std::unique_ptr<Kernel> MakeOpKernel(const Op& op, const KernelRequest& request)
 std::unique_ptr<Kernel> MakeReferenceKernel(const Op& op, const KernelRequest& request) {
   TILESMITH_CHECK(request.layout.is_nchw(), "{} in {}", op.Type(), request.layout.ToString());
   return std::make_unique<ReferenceKernel>(op, request);
+}
+
+Tensor InputOp::Reference(std::span<const Tensor* const>) const {
+  TILESMITH_CHECK(false, "an input has no reference: its value is given");
+  return Tensor();
+}
+
+Tensor RunOnce(const Op& op, std::span<const Tensor* const> inputs, const OpMachine& machine) {
+  KernelRequest request{.inputs = {}, .output = {}, .layout = Layout::Nchw(), .cpu = machine.cpu};
+  std::vector<InputView> views;
+  for (const Tensor* input : inputs) {
+    request.inputs.push_back(input->shape());
+    request.input_types.push_back(input->type());
+    views.push_back(input->input_view());
+  }
+  request.output = op.InferShape(request.inputs);
+  request.layout = Layout::Nchw(op.OutputType(request.input_types));
+  Tensor output(request.output, request.layout, NewMemory::kAnything);
+  const auto kernel = MakeOpKernel(op, request);
+  const AlignedBuffer scratch(static_cast<size_t>(kernel->ScratchBytes(machine.threads)),
+                              NewMemory::kAnything);
+  RunKernel(*kernel, {views, output.output_view(), scratch.data()}, machine.threads);
+  return output;
 }
 
 }  // namespace tilesmith

@@ -1,8 +1,8 @@
 // An Op says what one node of a network computes: its shapes, its meaning, and how it may be laid out. Ops
 // are immutable and own their parameters (weights, scales), so that edges of a graph carry only activations.
 //
-// A new op is a file in the folder of its family that defines a subclass and its importer, plus one line in
-// op_list.cc.
+// A new op is a file in the folder of its family that defines a subclass and its importers, and the family's
+// name in op_list.cc.
 #pragma once
 
 #include <memory>
@@ -16,6 +16,7 @@
 #include "layouts/base/target.h"
 #include "layouts/shared_buffer.h"
 #include "layouts/tensor.h"
+#include "ops/base/activation.h"
 
 namespace tilesmith {
 
@@ -36,6 +37,17 @@ struct ViewLayouts {
   friend bool operator==(const ViewLayouts&, const ViewLayouts&) = default;
 };
 
+// What an op makes of plain tensors: its Reference gives `output` for `inputs`.
+struct OpRun {
+  std::span<const Tensor* const> inputs;
+  const Tensor& output;
+};
+
+class ScaleShiftOp;
+
+class Op;
+using OpPtr = std::shared_ptr<const Op>;
+
 class Op {
  public:
   virtual ~Op() = default;
@@ -52,6 +64,9 @@ class Op {
 
   // The meaning: plain layout in and out, accumulating in double. Slow; the oracle for everything else.
   virtual Tensor Reference(std::span<const Tensor* const> inputs) const = 0;
+  // How far each element of a kernel's result may be from the Reference's when nothing but rounding in f32 is
+  // to blame; ops/base/rounding.h has what bounds are made of. Precondition: run.output is of f32.
+  virtual Tensor RoundingBound(const OpRun& run) const = 0;
 
   // Multiplications and additions, for reports.
   virtual double Flops(std::span<const Shape> inputs) const {
@@ -90,7 +105,21 @@ class Op {
     (void)slot;
     return false;
   }
+
+  // The op as a convolution's kernel computes it of its input; nullopt where none can.
+  virtual std::optional<InputOps> AsInputOps() const { return std::nullopt; }
+  // This op with something computed behind it, in its own kernel; null where it has no place for that, a
+  // second activation say: an activation, which is fusable;
+  virtual OpPtr WithActivation(const Activation& /*activation*/) const { return nullptr; }
+  // a residual, an input behind the others that is added in front of the activation;
+  virtual OpPtr WithResidual() const { return nullptr; }
+  // scale and shift and a fusable activation, of this op's output, which has that shape.
+  virtual OpPtr WithScaleShift(const ScaleShiftOp& /*op*/, const Shape& /*output*/) const { return nullptr; }
 };
+
+// The bound of ops that round each element of their result once or twice: of few operations, of what is only
+// moved, of what the Reference computes in double. Nothing is rounded where an input is not of f32.
+Tensor RoundedTwice(const OpRun& run);
 
 // The type that all inputs share, for ops that move elements without looking at them. Throws Error(kBadModel)
 // when they differ.
@@ -108,6 +137,43 @@ std::unique_ptr<Kernel> MakeOpKernel(const Op& op, const KernelRequest& request)
 // A view of a plain tensor that is a plain tensor.
 inline bool IsPlainView(const Op& op) { return op.IsView() && op.LayoutsOfView() == ViewLayouts(); }
 
-using OpPtr = std::shared_ptr<const Op>;
+class InputOp : public Op {
+ public:
+  explicit InputOp(Shape shape, DataType type = DataType::kF32) : shape_(std::move(shape)), type_(type) {}
+  std::string_view Type() const override { return "Input"; }
+  std::string Signature() const override { return "Input " + ShapeToString(shape_); }
+  Shape InferShape(std::span<const Shape>) const override { return shape_; }
+  DataType OutputType(std::span<const DataType>) const override { return type_; }
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;  // a bug to call
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+
+ private:
+  Shape shape_;
+  DataType type_;
+};
+
+class ConstantOp : public Op {
+ public:
+  explicit ConstantOp(std::shared_ptr<const Tensor> value) : value_(std::move(value)) {}
+  const std::shared_ptr<const Tensor>& value() const { return value_; }
+  std::string_view Type() const override { return "Constant"; }
+  std::string Signature() const override { return "Constant " + ShapeToString(value_->shape()); }
+  Shape InferShape(std::span<const Shape>) const override { return value_->shape(); }
+  DataType OutputType(std::span<const DataType>) const override { return value_->type(); }
+  Tensor Reference(std::span<const Tensor* const>) const override { return *value_; }
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+
+ private:
+  std::shared_ptr<const Tensor> value_;
+};
+
+struct OpMachine {
+  Target cpu;
+  int threads = 1;
+};
+
+// What the op makes of plain tensors, by its kernel (MakeOpKernel). Throws as InferShape and OutputType do.
+// Thread-safe; the calling thread is not in a parallel region.
+Tensor RunOnce(const Op& op, std::span<const Tensor* const> inputs, const OpMachine& machine);
 
 }  // namespace tilesmith

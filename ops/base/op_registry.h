@@ -12,7 +12,6 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/op.h"
-#include "ops/base/op_machine.h"
 #include "ops/base/quantization.h"
 
 namespace tilesmith {

@@ -1,5 +1,4 @@
-#include "ops/contrib/contrib.h"
-
+// Operators of com.microsoft that ONNX Runtime and its tools write when they optimise a model, as ONNX's own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -209,7 +208,7 @@ std::vector<std::string> Split(NodeWriter& writer, const std::string& x, const s
 
 // Inputs: x {batch, rows, width}, weights and bias of Q, K and V side by side, mask, past, bias of the
 // scores.
-BuiltOp BuildAttention(const NodeSpec& spec) {
+BuiltOp BuildContribAttention(const NodeSpec& spec) {
   NeedInputs(spec, 2, 7);
   for (const size_t index : {4, 6}) {
     if (spec.HasInput(index)) Refuse(spec, "a cache of keys and values is not supported");
@@ -362,6 +361,8 @@ BuiltOp BuildMatMulNBits(const NodeSpec& spec) {
 
 }  // namespace
 
+// com.microsoft's FusedConv, FusedGemm, FusedMatMul, Gelu, FastGelu, QuickGelu, BiasGelu,
+// SkipLayerNormalization, Attention, MultiHeadAttention, MatMulNBits.
 std::vector<OpImporter> ContribImporters() {
   return {{"com.microsoft.FusedConv", BuildFusedConv},
           {"com.microsoft.FusedGemm", BuildFusedGemm},
@@ -373,7 +374,7 @@ std::vector<OpImporter> ContribImporters() {
           {"com.microsoft.QuickGelu", BuildQuickGelu},
           {"com.microsoft.SkipLayerNormalization", BuildSkipLayerNorm},
           {"com.microsoft.MatMulNBits", BuildMatMulNBits},
-          {"com.microsoft.Attention", BuildAttention},
+          {"com.microsoft.Attention", BuildContribAttention},
           {"com.microsoft.MultiHeadAttention", BuildMultiHeadAttention}};
 }
 

@@ -1,5 +1,4 @@
-#include "ops/control/control_flow.h"
-
+// If, Loop and Scan as the nodes that run: what decides must be known, at load time or in the tail.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -212,6 +211,7 @@ BuiltOp BuildScan(const NodeSpec& spec) {
 
 }  // namespace
 
+// If, Loop, Scan. A Loop becomes the nodes of one iteration, and a Loop of those that are left.
 std::vector<OpImporter> ControlFlowImporters() {
   return {{"If", BuildIf}, {"Loop", BuildLoop}, {"Scan", BuildScan}};
 }

@@ -6,11 +6,24 @@
 // Inputs: data NCHW, then the residual when workload.post.sum. Out-of-range taps read zero.
 #pragma once
 
+#include <functional>
+#include <optional>
+
+#include "ops/base/op.h"
 #include "ops/base/op_registry.h"
-#include "ops/conv/conv_tensors.h"
-#include "ops/conv/convolution.h"
+#include "ops/conv/workload.h"
 
 namespace tilesmith {
+
+class ConvolutionOp : public Op {
+ public:
+  const ConvWorkload& workload() const { return workload_; }
+
+ protected:
+  explicit ConvolutionOp(ConvWorkload workload) : workload_(std::move(workload)) {}
+
+  ConvWorkload workload_;
+};
 
 // What weights and bias were dequantised from, where they were.
 struct StoredWeights {
@@ -33,7 +46,18 @@ class ConvOp : public ConvolutionOp {
   std::string Signature() const override { return "Conv " + WorkloadToString(workload_); }
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   double Flops(std::span<const Shape> inputs) const override;
+  OpPtr WithActivation(const Activation& activation) const override;
+  OpPtr WithResidual() const override;
+  OpPtr WithScaleShift(const ScaleShiftOp& op, const Shape& output) const override;
+
+  // At least the sum of the absolute values of each output's terms, the input's elements having these
+  // magnitudes: the sum is bounded by the product of two norms, those of the weights and of the inputs they
+  // meet (Cauchy and Schwarz), which is some 1.5 to 3 times as much and next to nothing to compute.
+  Tensor Magnitudes(const Tensor& input, const Tensor* residual) const;
+  // How many terms an output sums up, bias and residual included.
+  double Terms() const;
 
  private:
   std::shared_ptr<const Tensor> weights_;
@@ -61,7 +85,15 @@ ConvSample ReferenceConvAt(const ConvWorkload& workload, const ConvTensors& tens
 ConvSample ReferenceConvAt(const ConvWorkload& workload, const Tensor& input, const Tensor& weights,
                            const Tensor* bias, const Tensor* residual, const Dims4& output_index);
 
-// Conv: constant weights and bias.
-std::vector<OpImporter> ConvImporters();
+struct ConvData {
+  Tensor input, weights;
+  std::optional<Tensor> bias, residual, scale, shift, before_weights, before_bias;
+
+  // Valid while this lives where it is.
+  ConvTensors tensors() const;
+};
+
+// Plain tensors of the workload's shapes, filled in the order of the members.
+ConvData MakeConvData(const ConvWorkload& workload, const std::function<void(Tensor&)>& fill);
 
 }  // namespace tilesmith

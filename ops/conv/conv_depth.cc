@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ops/base/window_axes.h"
+#include "ops/base/import_util.h"
 
 namespace tilesmith {
 namespace {

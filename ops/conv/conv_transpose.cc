@@ -7,6 +7,7 @@
 #include "layouts/base/check.h"
 #include "ops/base/import_util.h"
 #include "ops/conv/conv_depth.h"
+#include "ops/elementwise/batch_norm.h"
 
 namespace tilesmith {
 namespace {
@@ -174,6 +175,19 @@ double ConvTransposeOp::Flops(std::span<const Shape> inputs) const {
   return 2.0 * ElementCount(inputs[0]) * kernel[1] * kernel[2] * kernel[3];
 }
 
+// ConvTranspose: 2-D, constant weights and bias.
 std::vector<OpImporter> ConvTransposeImporters() { return {{"ConvTranspose", BuildConvTranspose}}; }
+
+OpPtr ConvTransposeOp::WithActivation(const Activation& activation) const {
+  if (activation_.kind != ActivationKind::kNone) return nullptr;
+  return std::make_shared<ConvTransposeOp>(params_, weights_, bias_, activation);
+}
+
+OpPtr ConvTransposeOp::WithScaleShift(const ScaleShiftOp& op, const Shape&) const {
+  const Shape& shape = weights_->shape();  // input channels by output channels
+  if (params_.groups != 1 || activation_.kind != ActivationKind::kNone) return nullptr;
+  return std::make_shared<ConvTransposeOp>(params_, op.ScaledWeights(*weights_, shape[2] * shape[3]),
+                                           op.ScaledBias(bias_.get()), op.activation());
+}
 
 }  // namespace tilesmith

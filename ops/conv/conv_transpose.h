@@ -9,7 +9,7 @@
 #pragma once
 
 #include "ops/base/activation.h"
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -38,15 +38,15 @@ class ConvTransposeOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
+  OpPtr WithActivation(const Activation& activation) const override;
+  OpPtr WithScaleShift(const ScaleShiftOp& op, const Shape& output) const override;
 
  private:
   ConvTransposeParams params_;
   std::shared_ptr<const Tensor> weights_, bias_;
   Activation activation_;
 };
-
-// ConvTranspose: 2-D, constant weights and bias.
-std::vector<OpImporter> ConvTransposeImporters();
 
 }  // namespace tilesmith

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <optional>
 #include <utility>
 
 #include "layouts/base/error.h"
@@ -17,13 +16,13 @@ namespace {
 constexpr int64_t kLargestSize = 1 << 24;
 constexpr double kLargestTensor = 1e12;
 
-struct Field {
+struct WorkloadField {
   std::string_view name;
   int64_t ConvWorkload::*member;
 };
 
 // In canonical order.
-constexpr Field kFields[] = {
+constexpr WorkloadField kFields[] = {
     {"g", &ConvWorkload::g},   {"mb", &ConvWorkload::mb}, {"ic", &ConvWorkload::ic},
     {"ih", &ConvWorkload::ih}, {"iw", &ConvWorkload::iw}, {"oc", &ConvWorkload::oc},
     {"oh", &ConvWorkload::oh}, {"ow", &ConvWorkload::ow}, {"kh", &ConvWorkload::kh},
@@ -417,7 +416,7 @@ ConvWorkload ParseWorkload(std::string_view text) {
 }
 
 void ValidateWorkload(const ConvWorkload& w) {
-  for (const Field& field : kFields) {
+  for (const WorkloadField& field : kFields) {
     const bool may_be_zero = field.name[0] == 'p' || field.name[0] == 'd';
     const bool output = field.name == "oh" || field.name == "ow";
     const int64_t value = w.*field.member;

@@ -42,15 +42,6 @@ struct PostOps {
   bool operator==(const PostOps&) const = default;
 };
 
-// in'[n, c, y, x] = activation(in[n, c, y, x] * scale[c] + shift[c]), where the input is read. Padding lies
-// outside of the input and stays zero.
-struct InputOps {
-  bool scale_shift = false;
-  Activation activation;
-  bool any() const { return scale_shift || activation.kind != ActivationKind::kNone; }
-  bool operator==(const InputOps&) const = default;
-};
-
 struct ByteTypes {
   DataType in = DataType::kU8, weights = DataType::kI8, out = DataType::kU8;
   bool operator==(const ByteTypes&) const = default;
@@ -137,5 +128,20 @@ ConvWorkload ParseWorkload(std::string_view text);
 // Throws Error(kUsage) when sizes are not positive, groups do not divide channels, the output does not fit,
 // fused convs do not fit each other...
 void ValidateWorkload(const ConvWorkload& workload);
+
+class Tensor;
+
+// Plain tensors: input and weights (of a product its right side) always, the others null where the workload
+// has none. scale and shift are the input ops', the last two belong to the conv fused in front.
+struct ConvTensors {
+  const Tensor* input = nullptr;    // workload.input_shape()
+  const Tensor* weights = nullptr;  // the elements of workload.weights_shape()
+  const Tensor* bias = nullptr;
+  const Tensor* residual = nullptr;
+  const Tensor* scale = nullptr;
+  const Tensor* shift = nullptr;
+  const Tensor* before_weights = nullptr;
+  const Tensor* before_bias = nullptr;
+};
 
 }  // namespace tilesmith

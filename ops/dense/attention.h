@@ -5,7 +5,7 @@
 //   :]
 //
 // Inputs: Q, K, V, and the mask where there is one. Leading sizes broadcast, those of the mask as well; where
-// causal, row t takes s <= t only. All may be arranged (arrangement.h), which is how heads that lie side by
+// causal, row t takes s <= t only. All may be arranged (strided.h), which is how heads that lie side by
 // side are told apart; not so that a mask's last axis is another. Plain layout. The scores are never a
 // tensor. Source: Vaswani et al., "Attention is all you need" (2017), section 3.2.1.
 #pragma once
@@ -13,8 +13,8 @@
 #include <memory>
 #include <string>
 
-#include "ops/base/op_registry.h"
-#include "ops/dense/arrangement.h"
+#include "ops/base/op.h"
+#include "ops/dense/strided.h"
 
 namespace tilesmith {
 
@@ -36,6 +36,7 @@ class AttentionOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   double Flops(std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
@@ -53,8 +54,5 @@ struct AttentionShapes {
 };
 // Throws Error(kBadModel) when they do not fit.
 AttentionShapes ShapesOf(const AttentionParams& params, std::span<const Shape> inputs);
-
-// Attention of opset 23, without a cache.
-std::vector<OpImporter> AttentionImporters();
 
 }  // namespace tilesmith

@@ -1,5 +1,4 @@
-#include "ops/dense/einsum.h"
-
+// Einsum as what it consists of: sums over axes, transposes, and a MatMul for two operands.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -279,6 +278,7 @@ BuiltOp BuildEinsum(const NodeSpec& spec) {
 
 }  // namespace
 
+// Einsum.
 std::vector<OpImporter> EinsumImporters() { return {{"Einsum", BuildEinsum}}; }
 
 }  // namespace tilesmith

@@ -9,8 +9,10 @@
 #include "layouts/base/thread_team.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
+#include "ops/base/rounding.h"
 #include "ops/dense/matmul.h"
 #include "ops/dense/matrix.h"
+#include "ops/elementwise/batch_norm.h"
 
 namespace tilesmith {
 namespace {
@@ -190,6 +192,52 @@ Tensor GemmOp::Reference(std::span<const Tensor* const> inputs) const {
 
 double GemmOp::Flops(std::span<const Shape> inputs) const { return 2.0 * ElementCount(inputs[0]) * n(); }
 
+// Gemm (constant B, C constant and the same for every row), and MatMul, which is one where its right side is
+// a constant matrix.
 std::vector<OpImporter> GemmImporters() { return {{"Gemm", BuildGemm}, {"MatMul", BuildMatMul}}; }
+
+Tensor GemmOp::RoundingBound(const OpRun& run) const {
+  const Tensor& input = *run.inputs[0];
+  const int64_t rows = n() == 0 ? 0 : run.output.size() / n();
+  const float* weights = weights_->floats();
+  std::vector<double> columns(n(), 0);
+  for (int64_t i = 0; i < k() * n(); ++i) columns[i / k()] += double{weights[i]} * weights[i];
+  Tensor magnitudes(run.output.shape());
+  for (int64_t r = 0; r < rows; ++r) {
+    double squares = 0;
+    for (int64_t i = 0; i < k(); ++i)
+      squares += double{input.floats()[r * k() + i]} * input.floats()[r * k() + i];
+    for (int64_t j = 0; j < n(); ++j) {
+      const double bias = bias_ ? std::abs(bias_->floats()[j]) : 0;
+      magnitudes.floats()[r * n() + j] = static_cast<float>(std::sqrt(squares * columns[j]) + bias);
+    }
+  }
+  return BoundsOf(magnitudes, SumRoundings(static_cast<double>(k() + 1)), activation_);
+}
+
+OpPtr GemmOp::WithActivation(const Activation& activation) const {
+  if (activation_.kind != ActivationKind::kNone) return nullptr;
+  return std::make_shared<GemmOp>(weights_, bias_, activation, sum_);
+}
+
+OpPtr GemmOp::WithResidual() const {
+  if (sum_ || activation_.kind != ActivationKind::kNone) return nullptr;
+  return std::make_shared<GemmOp>(weights_, bias_, Activation(), true);
+}
+
+// Channels are along axis 1, the columns of a matrix; in other ranks one value for all of them fits, too.
+OpPtr GemmOp::WithScaleShift(const ScaleShiftOp& op, const Shape& output) const {
+  if (sum_ || activation_.kind != ActivationKind::kNone) return nullptr;
+  const auto differs = [](const std::vector<float>& values) {
+    return values.empty() || std::ranges::any_of(values, [&](float value) { return value != values[0]; });
+  };
+  const bool matrix = output.size() == 2;
+  if (!matrix && (differs(op.scale()) || differs(op.shift()))) return nullptr;
+  const ScaleShiftOp columns =
+      matrix ? op
+             : ScaleShiftOp(std::vector<float>(n(), op.scale()[0]), std::vector<float>(n(), op.shift()[0]));
+  return std::make_shared<GemmOp>(columns.ScaledWeights(*weights_, k()), columns.ScaledBias(bias_.get()),
+                                  op.activation());
+}
 
 }  // namespace tilesmith

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/base/activation.h"
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
 
 namespace tilesmith {
@@ -30,7 +30,11 @@ class GemmOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   double Flops(std::span<const Shape> inputs) const override;
+  OpPtr WithActivation(const Activation& activation) const override;
+  OpPtr WithResidual() const override;
+  OpPtr WithScaleShift(const ScaleShiftOp& op, const Shape& output) const override;
 
  private:
   std::shared_ptr<const Tensor> weights_, bias_;
@@ -38,9 +42,5 @@ class GemmOp : public Op {
   bool sum_;
   StoredWeights stored_;
 };
-
-// Gemm (constant B, C constant and the same for every row), and MatMul, which is one where its right side is
-// a constant matrix.
-std::vector<OpImporter> GemmImporters();
 
 }  // namespace tilesmith

@@ -3,7 +3,7 @@
 //   out[..., i, j] = act( scale * sum_k a[..., i, k] * b[..., k, j] + bias[j] )
 //
 // numpy.matmul: leading sizes broadcast; a vector on the left is a row, one on the right a column, and the
-// axis that this adds is dropped from the result. Both sides and the result may be arranged (arrangement.h).
+// axis that this adds is dropped from the result. Both sides and the result may be arranged (strided.h).
 // Plain layout.
 #pragma once
 
@@ -12,8 +12,9 @@
 
 #include "ops/base/activation.h"
 #include "ops/base/op_registry.h"
-#include "ops/dense/arrangement.h"
+#include "ops/dense/attention.h"
 #include "ops/dense/matmul_loops.h"
+#include "ops/dense/strided.h"
 
 namespace tilesmith {
 
@@ -53,6 +54,7 @@ class MatMulOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   double Flops(std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
@@ -70,5 +72,11 @@ struct MatMulShapes {
 };
 // Throws Error(kBadModel) when they do not fit.
 MatMulShapes ShapesOf(const MatMulParams& params, std::span<const Shape> inputs);
+
+// MatMulOp's formula, by the schedule of its parameters.
+std::unique_ptr<Kernel> MakeMatMulKernel(const KernelRequest& request, const MatMulParams& params);
+// AttentionOp's formula. Tasks are blocks of rows of one head; their scores are made for a block of keys at a
+// time and never leave the cache, by the online softmax of Milakov and Gimelshein (2018).
+std::unique_ptr<Kernel> MakeAttentionKernel(const KernelRequest& request, const AttentionParams& params);
 
 }  // namespace tilesmith

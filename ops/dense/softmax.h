@@ -2,7 +2,7 @@
 // axis from opset 13 on, all from `axis` to the end before). Plain layout.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -19,6 +19,7 @@ class SoftmaxOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
   bool InPlaceOk(int) const override { return true; }
@@ -27,8 +28,5 @@ class SoftmaxOp : public Op {
   int64_t first_axis_, last_axis_;
   bool logarithm_;
 };
-
-// Softmax, LogSoftmax.
-std::vector<OpImporter> SoftmaxImporters();
 
 }  // namespace tilesmith

@@ -1,8 +1,10 @@
 // Elementwise activations:  out = act(in), any shape, any layout for rank <= 4. Padding channels stay zero.
 #pragma once
 
+#include <vector>
+
 #include "ops/base/activation.h"
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -15,6 +17,33 @@ class ActivationOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
+  bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
+  bool AnyTypeInAnyLayout() const override { return true; }
+  bool KernelTakes(std::span<const DataType> inputs) const override { return AreFloatsOrBf16(inputs); }
+  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  bool HasFastKernel() const override { return true; }
+  bool InPlaceOk(int) const override { return true; }
+  std::optional<InputOps> AsInputOps() const override { return InputOps{false, activation_}; }
+
+ private:
+  Activation activation_;
+};
+
+// Leaky relu with one slope per channel:
+//
+//   out[n, c, ...] = in >= 0 ? in : slope[c] * in            any rank >= 2, any layout for rank <= 4
+
+class PReluOp : public Op {
+ public:
+  explicit PReluOp(std::vector<float> slopes) : slopes_(std::move(slopes)) {}  // one per channel
+  const std::vector<float>& slopes() const { return slopes_; }
+
+  std::string_view Type() const override { return "PRelu"; }
+  std::string Signature() const override { return "PRelu"; }
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   bool AnyTypeInAnyLayout() const override { return true; }
   bool KernelTakes(std::span<const DataType> inputs) const override { return AreFloatsOrBf16(inputs); }
@@ -23,10 +52,7 @@ class ActivationOp : public Op {
   bool InPlaceOk(int) const override { return true; }
 
  private:
-  Activation activation_;
+  std::vector<float> slopes_;
 };
-
-// Relu, Clip, LeakyRelu, Sigmoid, HardSigmoid, HardSwish, Tanh. A Clip without bounds is the identity.
-std::vector<OpImporter> ActivationImporters();
 
 }  // namespace tilesmith

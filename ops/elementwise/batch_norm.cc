@@ -8,6 +8,7 @@
 #include "layouts/base/check.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
+#include "ops/base/rounding.h"
 #include "ops/elementwise/elementwise_kernel.h"
 
 namespace tilesmith {
@@ -137,6 +138,49 @@ std::unique_ptr<Kernel> ScaleShiftOp::MakeKernel(const KernelRequest& request) c
   return MakeScaleShiftKernel(request, scale_, shift_, activation_);
 }
 
+// BatchNormalization.
 std::vector<OpImporter> BatchNormImporters() { return {{"BatchNormalization", BuildBatchNorm}}; }
+
+Tensor ScaleShiftOp::Magnitudes(const Tensor& input) const {
+  Tensor magnitudes(input.shape());
+  const int64_t channels = input.shape()[1];
+  const int64_t planes = std::max<int64_t>(input.shape()[0] * channels, 1), plane = input.size() / planes;
+  for (int64_t i = 0; i < input.size(); ++i) {
+    const int64_t c = i / plane % channels;
+    magnitudes.floats()[i] = std::abs(scale_[c] * input.floats()[i]) + std::abs(shift_[c]);
+  }
+  return magnitudes;
+}
+
+Tensor ScaleShiftOp::RoundingBound(const OpRun& run) const {
+  return BoundsOf(Magnitudes(*run.inputs[0]), 2, activation_);
+}
+
+OpPtr ScaleShiftOp::WithActivation(const Activation& activation) const {
+  if (activation_.kind != ActivationKind::kNone) return nullptr;
+  return std::make_shared<ScaleShiftOp>(scale_, shift_, activation);
+}
+
+std::shared_ptr<const Tensor> ScaleShiftOp::ScaledBias(const Tensor* bias) const {
+  auto result = std::make_shared<Tensor>(Shape{static_cast<int64_t>(scale_.size())});
+  for (size_t c = 0; c < scale_.size(); ++c) {
+    const double before = bias == nullptr ? 0.0 : bias->floats()[c];
+    result->floats()[c] = static_cast<float>(before * scale_[c] + shift_[c]);
+  }
+  return result;
+}
+
+std::shared_ptr<const Tensor> ScaleShiftOp::ScaledWeights(const Tensor& weights, int64_t inner) const {
+  auto result = std::make_shared<Tensor>(weights.shape(), Layout::Nchw(), NewMemory::kAnything);
+  const int64_t channels = static_cast<int64_t>(scale_.size());
+  const int64_t rows = weights.size() / inner;
+  const float* from = weights.floats();
+  float* to = result->floats();
+  for (int64_t row = 0; row < rows; ++row, from += inner, to += inner) {
+    const float scale = scale_[row % channels];
+    for (int64_t i = 0; i < inner; ++i) to[i] = from[i] * scale;
+  }
+  return result;
+}
 
 }  // namespace tilesmith

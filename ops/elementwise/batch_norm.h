@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/base/activation.h"
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -24,6 +24,7 @@ class ScaleShiftOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   bool AnyTypeInAnyLayout() const override { return true; }
@@ -31,13 +32,18 @@ class ScaleShiftOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
   bool InPlaceOk(int) const override { return true; }
+  std::optional<InputOps> AsInputOps() const override { return InputOps{true, activation_}; }
+  OpPtr WithActivation(const Activation& activation) const override;
+  // What a sum with this bias (null: none), and with these weights, of which every `inner` adjacent ones
+  // belong to one channel, the channels repeating, becomes with scale and shift behind it.
+  std::shared_ptr<const Tensor> ScaledBias(const Tensor* bias) const;
+  std::shared_ptr<const Tensor> ScaledWeights(const Tensor& weights, int64_t inner) const;
+  // |scale * x| + |shift| of every element of the input.
+  Tensor Magnitudes(const Tensor& input) const;
 
  private:
   std::vector<float> scale_, shift_;
   Activation activation_;
 };
-
-// BatchNormalization.
-std::vector<OpImporter> BatchNormImporters();
 
 }  // namespace tilesmith

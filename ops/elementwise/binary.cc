@@ -11,6 +11,7 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
+#include "ops/base/rounding.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/elementwise_kernel.h"
@@ -207,7 +208,7 @@ BuiltOp BuildMinMax(const NodeSpec& spec, BinaryKind kind) {
   return BuiltWithInputs(std::make_shared<BinaryOp>(kind), static_cast<int>(spec.inputs.size()));
 }
 
-bool AllEqual(std::span<const Shape> shapes) {
+bool AreAlike(std::span<const Shape> shapes) {
   return std::ranges::all_of(shapes, [&](const Shape& shape) { return shape == shapes[0]; });
 }
 
@@ -286,13 +287,15 @@ double SumOp::Flops(std::span<const Shape> inputs) const {
 }
 
 bool SumOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) const {
-  return layout == Layout::Nchw() || (AllEqual(inputs) && inputs[0].size() <= 4);
+  return layout == Layout::Nchw() || (AreAlike(inputs) && inputs[0].size() <= 4);
 }
 
 std::unique_ptr<Kernel> SumOp::MakeKernel(const KernelRequest& request) const {
-  return AllEqual(request.inputs) ? MakeSumKernel(request) : Op::MakeKernel(request);
+  return AreAlike(request.inputs) ? MakeSumKernel(request) : Op::MakeKernel(request);
 }
 
+// Add, Sub, Mul, Div, Pow, Min, Max, Sum (of one input: Identity; of two: Add). A Pow by a constant 1, 2 or
+// 1/2 is an Identity, a Mul or a Sqrt; Min and Max of two with a constant scalar are a Clip.
 std::vector<OpImporter> BinaryImporters() {
   return {
       {"Add", BuildBinary<BinaryKind::kAdd>},
@@ -305,6 +308,10 @@ std::vector<OpImporter> BinaryImporters() {
       {"Sum", BuildSum},
       {"Mean", BuildMean},
   };
+}
+
+Tensor SumOp::RoundingBound(const OpRun& run) const {
+  return BoundsOf(OfAbsolutes(*this, run.inputs), static_cast<double>(run.inputs.size()));
 }
 
 }  // namespace tilesmith

@@ -7,7 +7,7 @@
 // sizes of 1. A float input with a constant scalar or per-channel operand imports as a ScaleShiftOp.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 #include "ops/elementwise/kinds.h"
 
 namespace tilesmith {
@@ -22,6 +22,7 @@ class BinaryOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   bool AnyTypeInAnyLayout() const override { return true; }
@@ -42,6 +43,7 @@ class SumOp : public Op {
   std::string Signature() const override { return "Sum"; }
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   bool AnyTypeInAnyLayout() const override { return true; }
@@ -50,9 +52,5 @@ class SumOp : public Op {
   bool HasFastKernel() const override { return true; }
   bool InPlaceOk(int) const override { return true; }
 };
-
-// Add, Sub, Mul, Div, Pow, Min, Max, Sum (of one input: Identity; of two: Add). A Pow by a constant 1, 2 or
-// 1/2 is an Identity, a Mul or a Sqrt; Min and Max of two with a constant scalar are a Clip.
-std::vector<OpImporter> BinaryImporters();
 
 }  // namespace tilesmith

@@ -9,6 +9,7 @@
 
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
+#include "ops/base/rounding.h"
 #include "ops/elementwise/elementwise_kernel.h"
 
 namespace tilesmith {
@@ -182,12 +183,22 @@ std::unique_ptr<Kernel> FunctionOp::MakeKernel(const KernelRequest& request) con
   return MakeFunctionKernel(request, function_);
 }
 
+// One importer for each function.
 std::vector<OpImporter> FunctionImporters() {
   std::vector<OpImporter> importers;
   for (const NamedFunction& function : kFunctions) {
     if (function.kind != FunctionKind::kGeluTanh) importers.push_back({function.name, BuildFunction});
   }
   return importers;
+}
+
+// Functions whose argument is reduced first promise a few ulp of that, too.
+Tensor FunctionOp::RoundingBound(const OpRun& run) const {
+  Tensor magnitudes = Absolute(run.output);
+  const Tensor arguments = Absolute(*run.inputs[0]);
+  for (int64_t i = 0; i < magnitudes.size(); ++i)
+    magnitudes.floats()[i] += std::min(arguments.floats()[i], 1.0f);
+  return BoundsOf(magnitudes, kFunctionRoundings);
 }
 
 }  // namespace tilesmith

@@ -2,7 +2,7 @@
 // <= 4. A NaN stays one; Gelu and Mish of minus infinity are their limit, 0.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 #include "ops/elementwise/kinds.h"
 
 namespace tilesmith {
@@ -21,6 +21,7 @@ class FunctionOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override { return inputs[0]; }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override {
     return layout.is_nchw() || inputs[0].size() <= 4;
   }
@@ -33,8 +34,5 @@ class FunctionOp : public Op {
  private:
   Function function_;
 };
-
-// One importer for each function.
-std::vector<OpImporter> FunctionImporters();
 
 }  // namespace tilesmith

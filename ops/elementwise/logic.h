@@ -40,6 +40,7 @@ class PairOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }
@@ -64,6 +65,7 @@ class TestOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override { return inputs[0]; }
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
@@ -81,6 +83,7 @@ class WhereOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
@@ -88,9 +91,5 @@ class WhereOp : public Op {
 
 // min(max(x, low), high) of integers, or with bounds that are not constant; either may be absent.
 BuiltOp BuildClipByNodes(const NodeSpec& spec);
-
-// Equal, Greater, GreaterOrEqual, Less, LessOrEqual, And, Or, Xor, Not, Mod, BitwiseAnd, BitwiseOr,
-// BitwiseXor, BitwiseNot, BitShift, Where, IsNaN, IsInf.
-std::vector<OpImporter> LogicImporters();
 
 }  // namespace tilesmith

@@ -4,7 +4,7 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/stable_hash.h"
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 namespace {
@@ -188,7 +188,7 @@ std::vector<DataType> Graph::InputTypes(NodeId id) const {
 std::vector<Graph::NodeId> Graph::GraphInputs() const {
   std::vector<NodeId> inputs;
   for (NodeId id = 0; id < size(); ++id) {
-    if (dynamic_cast<const InputOp*>(node(id).op.get()) != nullptr) inputs.push_back(id);
+    if (As<InputOp>(id) != nullptr) inputs.push_back(id);
   }
   return inputs;
 }

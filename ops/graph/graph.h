@@ -64,6 +64,13 @@ class Graph {
   const SizeLimits& limits() const { return limits_; }
   size_t size() const { return boost::num_vertices(*graph_); }
   const Node& node(NodeId id) const { return *(*graph_)[id]; }
+  // The node's op when it is a T, else null.
+  template <typename T>
+  const T* As(NodeId id) const {
+    return dynamic_cast<const T*>(node(id).op.get());
+  }
+  // Whether the node computes nothing: an input, or a constant.
+  bool IsSource(NodeId id) const { return As<InputOp>(id) != nullptr || As<ConstantOp>(id) != nullptr; }
   std::vector<NodeId> Inputs(NodeId id) const;     // by slot
   std::vector<NodeId> Consumers(NodeId id) const;  // ascending, each once
   std::vector<Shape> InputShapes(NodeId id) const;
@@ -97,7 +104,7 @@ std::string GraphHash(const Graph& graph);
 using Rewrite = std::function<std::optional<Graph::NodeId>(
     Graph::NodeId id, const std::vector<Graph::NodeId>& inputs, Graph& result)>;
 Graph RewriteGraph(const Graph& graph, const Rewrite& rewrite);
-// Without those nodes; a graph that has none is returned as it is.
+// The graph without those nodes; one that has none is returned as it is.
 Graph DropDeadNodes(Graph graph);
 
 }  // namespace tilesmith

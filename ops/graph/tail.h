@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "layouts/tensor.h"
-#include "ops/base/op_machine.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 

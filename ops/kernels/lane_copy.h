@@ -30,7 +30,7 @@ struct LaneRun {
 struct LaneCounts {
   int64_t in, out;  // lanes of a block
 };
-// By output block, the runs that fill it, where output channel c is input channel source(c).
+// The runs that fill each output block, where output channel c is input channel source(c).
 std::vector<std::vector<LaneRun>> LaneRuns(int64_t channels, const LaneCounts& lanes,
                                            const std::function<int64_t(int64_t)>& source);
 

@@ -9,7 +9,7 @@ namespace tilesmith {
 namespace {
 
 constexpr int64_t kWordBytes = 4;
-constexpr int64_t kTileBytes = kTileRows * kWordBytes;  // of a row of a tile of weights or sums
+constexpr int64_t kTileRowBytes = kTileRows * kWordBytes;  // of a row of a tile of weights or sums
 
 // What LDTILECFG reads.
 struct alignas(64) TileConfig {
@@ -48,7 +48,7 @@ void MultiplyBytesOf(const TileProducts& p) {
     int64_t at = p.runs[run];
     for (int64_t step = 0; step < p.steps; ++step, at += step_bytes) {
       LoadTile<kWeights>(weights, lanes_pitch);
-      if constexpr (kVectors == 2) LoadTile<kWeights + 1>(weights + kTileBytes, lanes_pitch);
+      if constexpr (kVectors == 2) LoadTile<kWeights + 1>(weights + kTileRowBytes, lanes_pitch);
       LoadTile<kWindows>(p.input + at, p.position_bytes);
       AddByteProducts<0, kWindows, kWeights>();
       if constexpr (kVectors == 2) AddByteProducts<1, kWindows, kWeights + 1>();
@@ -81,7 +81,7 @@ void TileUnit::Configure(int64_t step_words, int64_t rows) {
   TileConfig config;
   for (int tile = 0; tile < 8; ++tile) {
     const bool weights = tile >= kFirstWeightTile, windows = tile >= kFirstWindowTile && !weights;
-    config.row_bytes[tile] = static_cast<uint16_t>(windows ? step_words * kWordBytes : kTileBytes);
+    config.row_bytes[tile] = static_cast<uint16_t>(windows ? step_words * kWordBytes : kTileRowBytes);
     config.rows[tile] = static_cast<uint8_t>(weights ? step_words : rows);
   }
   asm volatile("ldtilecfg %0" ::"m"(config));

@@ -1,7 +1,7 @@
 // Concatenation along one axis. Along channels (axis 1 of rank 2 to 4) in any layout; otherwise plain.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -15,6 +15,7 @@ class ConcatOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
@@ -24,7 +25,5 @@ class ConcatOp : public Op {
  private:
   int64_t axis_;
 };
-
-std::vector<OpImporter> ConcatImporters();
 
 }  // namespace tilesmith

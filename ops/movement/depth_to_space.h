@@ -6,7 +6,7 @@
 // Any layout. Moves whole vectors where a block divides the output's channels and they are innermost (DCR).
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -32,6 +32,7 @@ class DepthToSpaceOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   bool RunsIn(const Layout&, std::span<const Shape>) const override { return true; }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
@@ -39,7 +40,5 @@ class DepthToSpaceOp : public Op {
  private:
   DepthToSpaceParams params_;
 };
-
-std::vector<OpImporter> DepthToSpaceImporters();
 
 }  // namespace tilesmith

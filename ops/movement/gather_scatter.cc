@@ -1,5 +1,5 @@
-#include "ops/movement/gather_scatter.h"
-
+// Elements picked and placed by tensors of indices. Plain, through the reference. Negative indices count from
+// the end; an index outside its axis throws Error(kBadModel) when it is met.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,9 +7,13 @@
 
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 namespace {
+
+// What becomes of an element that an update meets.
+enum class ScatterReduction { kReplace, kAdd, kMul, kMax, kMin };
 
 constexpr std::string_view kReductions[] = {"none", "add", "mul", "max", "min"};
 
@@ -115,6 +119,173 @@ void ReduceRun(ScatterReduction reduction, const T* values, int64_t count, T* re
   }
 }
 
+DataType ScatterType(std::span<const DataType> inputs) {
+  NeedIndices(inputs[1]);
+  const DataType types[] = {inputs[0], inputs[2]};
+  return SharedType(types);
+}
+
+// out[i] = data[i, but indices[i] along the axis]
+class GatherElementsOp : public Op {
+ public:
+  explicit GatherElementsOp(int64_t axis) : axis_(axis) {}
+  std::string_view Type() const override { return "GatherElements"; }
+  std::string Signature() const override { return fmt::format("GatherElements axis {}", axis_); }
+  Shape InferShape(std::span<const Shape> inputs) const override {
+    const Shape &data = inputs[0], &indices = inputs[1];
+    bool fits = data.size() == indices.size() && axis_ < std::ssize(data);
+    for (size_t axis = 0; fits && axis < data.size(); ++axis) {
+      fits = static_cast<int64_t>(axis) == axis_ || indices[axis] <= data[axis];
+    }
+    if (!fits) Misfit(Signature(), inputs);
+    return indices;
+  }
+  DataType OutputType(std::span<const DataType> inputs) const override { return inputs[0]; }
+  Tensor Reference(std::span<const Tensor* const> inputs) const override {
+    const Tensor &data = *inputs[0], &indices = *inputs[1];
+    NeedIndices(indices.type());
+    Tensor out(indices.shape(), Layout::Nchw(data.type()));
+    VisitType(data.type(), [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* from = data.data<T>();
+      T* to = out.data<T>();
+      ForEachRun(indices, data.shape(), axis_,
+                 [&](int64_t i, int64_t at, int64_t run) { std::copy_n(from + at, run, to + i); });
+    });
+    return out;
+  }
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+
+ private:
+  int64_t axis_;
+};
+
+// out[b, i, :] = data[b, indices[b, i, 0], indices[b, i, 1], ..., :], where b are `batch_dims` axes.
+class GatherNdOp : public Op {
+ public:
+  explicit GatherNdOp(int64_t batch_dims) : batch_dims_(batch_dims) {}
+  std::string_view Type() const override { return "GatherND"; }
+  std::string Signature() const override {
+    return batch_dims_ == 0 ? "GatherND" : fmt::format("GatherND behind {} axes", batch_dims_);
+  }
+  Shape InferShape(std::span<const Shape> inputs) const override {
+    const Shape &data = inputs[0], &indices = inputs[1];
+    const auto batch = static_cast<size_t>(batch_dims_);
+    bool fits = batch < indices.size() && batch <= data.size();
+    for (size_t axis = 0; fits && axis < batch; ++axis) fits = data[axis] == indices[axis];
+    fits = fits && batch_dims_ + indices.back() <= std::ssize(data);
+    if (!fits) Misfit(Signature(), inputs);
+    Shape shape = Part(indices, 0, indices.size() - 1);
+    const Shape slice = Part(data, batch + static_cast<size_t>(indices.back()), data.size());
+    shape.insert(shape.end(), slice.begin(), slice.end());
+    return shape;
+  }
+  DataType OutputType(std::span<const DataType> inputs) const override { return inputs[0]; }
+  Tensor Reference(std::span<const Tensor* const> inputs) const override {
+    const Tensor &data = *inputs[0], &indices = *inputs[1];
+    NeedIndices(indices.type());
+    const Shape shapes[] = {data.shape(), indices.shape()};
+    Tensor out(InferShape(shapes), Layout::Nchw(data.type()));
+    if (out.size() == 0) return out;
+    const auto batch = static_cast<size_t>(batch_dims_);
+    const int64_t length = indices.shape().back();
+    const size_t indexed = batch + static_cast<size_t>(length);
+    const Shape sizes = Part(data.shape(), batch, indexed);
+    const int64_t slice = ElementCount(Part(data.shape(), indexed, data.shape().size()));
+    const int64_t image = ElementCount(Part(data.shape(), batch, data.shape().size()));
+    const int64_t tuples = ElementCount(Part(indices.shape(), 0, indices.shape().size() - 1));
+    const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
+    const int64_t per_image = tuples / ElementCount(Part(data.shape(), 0, batch));
+    for (int64_t i = 0; i < tuples; ++i) {
+      const int64_t from = i / per_image * image + TupleOffset(chosen.data() + i * length, sizes, slice);
+      CopyElements(data, from, out, i * slice, slice);
+    }
+    return out;
+  }
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+
+ private:
+  int64_t batch_dims_;
+};
+
+// out = data, then out[i, but indices[i] along the axis] takes updates[i]
+class ScatterElementsOp : public Op {
+ public:
+  ScatterElementsOp(int64_t axis, ScatterReduction reduction) : axis_(axis), reduction_(reduction) {}
+  std::string_view Type() const override { return "ScatterElements"; }
+  std::string Signature() const override {
+    return fmt::format("ScatterElements axis {}{}", axis_, ReductionText(reduction_));
+  }
+  Shape InferShape(std::span<const Shape> inputs) const override {
+    const Shape &data = inputs[0], &indices = inputs[1];
+    bool fits = data.size() == indices.size() && indices == inputs[2] && axis_ < std::ssize(data);
+    for (size_t axis = 0; fits && axis < data.size(); ++axis) {
+      fits = static_cast<int64_t>(axis) == axis_ || indices[axis] <= data[axis];
+    }
+    if (!fits) Misfit(Signature(), inputs);
+    return data;
+  }
+  DataType OutputType(std::span<const DataType> inputs) const override { return ScatterType(inputs); }
+  Tensor Reference(std::span<const Tensor* const> inputs) const override {
+    Tensor out = *inputs[0];
+    VisitType(out.type(), [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* updates = inputs[2]->data<T>();
+      T* to = out.data<T>();
+      ForEachRun(*inputs[1], out.shape(), axis_, [&](int64_t i, int64_t at, int64_t run) {
+        ReduceRun(reduction_, updates + i, run, to + at);
+      });
+    });
+    return out;
+  }
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+
+ private:
+  int64_t axis_;
+  ScatterReduction reduction_;
+};
+
+// out = data, then out[indices[i, 0], indices[i, 1], ..., :] takes updates[i, :]
+class ScatterNdOp : public Op {
+ public:
+  explicit ScatterNdOp(ScatterReduction reduction) : reduction_(reduction) {}
+  std::string_view Type() const override { return "ScatterND"; }
+  std::string Signature() const override { return "ScatterND" + ReductionText(reduction_); }
+  Shape InferShape(std::span<const Shape> inputs) const override {
+    const Shape &data = inputs[0], &indices = inputs[1], &updates = inputs[2];
+    if (indices.empty() || indices.back() > std::ssize(data)) Misfit(Signature(), inputs);
+    Shape wanted = Part(indices, 0, indices.size() - 1);
+    const Shape slice = Part(data, static_cast<size_t>(indices.back()), data.size());
+    wanted.insert(wanted.end(), slice.begin(), slice.end());
+    if (updates != wanted) Misfit(Signature(), inputs);
+    return data;
+  }
+  DataType OutputType(std::span<const DataType> inputs) const override { return ScatterType(inputs); }
+  Tensor Reference(std::span<const Tensor* const> inputs) const override {
+    Tensor out = *inputs[0];
+    const Tensor &indices = *inputs[1], &updates = *inputs[2];
+    const auto length = static_cast<size_t>(indices.shape().back());
+    const Shape sizes = Part(out.shape(), 0, length);
+    const int64_t slice = ElementCount(Part(out.shape(), length, out.shape().size()));
+    const int64_t tuples = ElementCount(Part(indices.shape(), 0, indices.shape().size() - 1));
+    const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
+    VisitType(out.type(), [&](auto tag) {
+      using T = typename decltype(tag)::Type;
+      const T* from = updates.data<T>();
+      T* to = out.data<T>();
+      for (int64_t i = 0; i < tuples && slice > 0; ++i) {
+        const int64_t at = TupleOffset(chosen.data() + i * static_cast<int64_t>(length), sizes, slice);
+        ReduceRun(reduction_, from + i * slice, slice, to + at);
+      }
+    });
+    return out;
+  }
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+
+ private:
+  ScatterReduction reduction_;
+};
+
 BuiltOp BuildGatherElements(const NodeSpec& spec) {
   NeedInputs(spec, 2, 2);
   const int64_t axis = NormalAxis(spec, spec.Int("axis", 0), spec.inputs[0].shape.size());
@@ -139,141 +310,9 @@ BuiltOp BuildScatterNd(const NodeSpec& spec) {
   return BuiltWithInputs(std::make_shared<ScatterNdOp>(ReductionOf(spec)), 3);
 }
 
-DataType ScatterType(std::span<const DataType> inputs) {
-  NeedIndices(inputs[1]);
-  const DataType types[] = {inputs[0], inputs[2]};
-  return SharedType(types);
-}
-
 }  // namespace
 
-std::string GatherElementsOp::Signature() const { return fmt::format("GatherElements axis {}", axis_); }
-
-Shape GatherElementsOp::InferShape(std::span<const Shape> inputs) const {
-  const Shape &data = inputs[0], &indices = inputs[1];
-  bool fits = data.size() == indices.size() && axis_ < std::ssize(data);
-  for (size_t axis = 0; fits && axis < data.size(); ++axis) {
-    fits = static_cast<int64_t>(axis) == axis_ || indices[axis] <= data[axis];
-  }
-  if (!fits) Misfit(Signature(), inputs);
-  return indices;
-}
-
-Tensor GatherElementsOp::Reference(std::span<const Tensor* const> inputs) const {
-  const Tensor &data = *inputs[0], &indices = *inputs[1];
-  NeedIndices(indices.type());
-  Tensor out(indices.shape(), Layout::Nchw(data.type()));
-  VisitType(data.type(), [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    const T* from = data.data<T>();
-    T* to = out.data<T>();
-    ForEachRun(indices, data.shape(), axis_,
-               [&](int64_t i, int64_t at, int64_t run) { std::copy_n(from + at, run, to + i); });
-  });
-  return out;
-}
-
-std::string GatherNdOp::Signature() const {
-  return batch_dims_ == 0 ? "GatherND" : fmt::format("GatherND behind {} axes", batch_dims_);
-}
-
-Shape GatherNdOp::InferShape(std::span<const Shape> inputs) const {
-  const Shape &data = inputs[0], &indices = inputs[1];
-  const auto batch = static_cast<size_t>(batch_dims_);
-  bool fits = batch < indices.size() && batch <= data.size();
-  for (size_t axis = 0; fits && axis < batch; ++axis) fits = data[axis] == indices[axis];
-  fits = fits && batch_dims_ + indices.back() <= std::ssize(data);
-  if (!fits) Misfit(Signature(), inputs);
-  Shape shape = Part(indices, 0, indices.size() - 1);
-  const Shape slice = Part(data, batch + static_cast<size_t>(indices.back()), data.size());
-  shape.insert(shape.end(), slice.begin(), slice.end());
-  return shape;
-}
-
-Tensor GatherNdOp::Reference(std::span<const Tensor* const> inputs) const {
-  const Tensor &data = *inputs[0], &indices = *inputs[1];
-  NeedIndices(indices.type());
-  const Shape shapes[] = {data.shape(), indices.shape()};
-  Tensor out(InferShape(shapes), Layout::Nchw(data.type()));
-  if (out.size() == 0) return out;
-  const auto batch = static_cast<size_t>(batch_dims_);
-  const int64_t length = indices.shape().back();
-  const size_t indexed = batch + static_cast<size_t>(length);
-  const Shape sizes = Part(data.shape(), batch, indexed);
-  const int64_t slice = ElementCount(Part(data.shape(), indexed, data.shape().size()));
-  const int64_t image = ElementCount(Part(data.shape(), batch, data.shape().size()));
-  const int64_t tuples = ElementCount(Part(indices.shape(), 0, indices.shape().size() - 1));
-  const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
-  const int64_t per_image = tuples / ElementCount(Part(data.shape(), 0, batch));
-  for (int64_t i = 0; i < tuples; ++i) {
-    const int64_t from = i / per_image * image + TupleOffset(chosen.data() + i * length, sizes, slice);
-    CopyElements(data, from, out, i * slice, slice);
-  }
-  return out;
-}
-
-std::string ScatterElementsOp::Signature() const {
-  return fmt::format("ScatterElements axis {}{}", axis_, ReductionText(reduction_));
-}
-
-Shape ScatterElementsOp::InferShape(std::span<const Shape> inputs) const {
-  const Shape &data = inputs[0], &indices = inputs[1];
-  bool fits = data.size() == indices.size() && indices == inputs[2] && axis_ < std::ssize(data);
-  for (size_t axis = 0; fits && axis < data.size(); ++axis) {
-    fits = static_cast<int64_t>(axis) == axis_ || indices[axis] <= data[axis];
-  }
-  if (!fits) Misfit(Signature(), inputs);
-  return data;
-}
-
-DataType ScatterElementsOp::OutputType(std::span<const DataType> inputs) const { return ScatterType(inputs); }
-
-Tensor ScatterElementsOp::Reference(std::span<const Tensor* const> inputs) const {
-  Tensor out = *inputs[0];
-  VisitType(out.type(), [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    const T* updates = inputs[2]->data<T>();
-    T* to = out.data<T>();
-    ForEachRun(*inputs[1], out.shape(), axis_,
-               [&](int64_t i, int64_t at, int64_t run) { ReduceRun(reduction_, updates + i, run, to + at); });
-  });
-  return out;
-}
-
-std::string ScatterNdOp::Signature() const { return "ScatterND" + ReductionText(reduction_); }
-
-Shape ScatterNdOp::InferShape(std::span<const Shape> inputs) const {
-  const Shape &data = inputs[0], &indices = inputs[1], &updates = inputs[2];
-  if (indices.empty() || indices.back() > std::ssize(data)) Misfit(Signature(), inputs);
-  Shape wanted = Part(indices, 0, indices.size() - 1);
-  const Shape slice = Part(data, static_cast<size_t>(indices.back()), data.size());
-  wanted.insert(wanted.end(), slice.begin(), slice.end());
-  if (updates != wanted) Misfit(Signature(), inputs);
-  return data;
-}
-
-DataType ScatterNdOp::OutputType(std::span<const DataType> inputs) const { return ScatterType(inputs); }
-
-Tensor ScatterNdOp::Reference(std::span<const Tensor* const> inputs) const {
-  Tensor out = *inputs[0];
-  const Tensor &indices = *inputs[1], &updates = *inputs[2];
-  const auto length = static_cast<size_t>(indices.shape().back());
-  const Shape sizes = Part(out.shape(), 0, length);
-  const int64_t slice = ElementCount(Part(out.shape(), length, out.shape().size()));
-  const int64_t tuples = ElementCount(Part(indices.shape(), 0, indices.shape().size() - 1));
-  const std::vector<int64_t> chosen = ElementsAs<int64_t>(indices);
-  VisitType(out.type(), [&](auto tag) {
-    using T = typename decltype(tag)::Type;
-    const T* from = updates.data<T>();
-    T* to = out.data<T>();
-    for (int64_t i = 0; i < tuples && slice > 0; ++i) {
-      const int64_t at = TupleOffset(chosen.data() + i * static_cast<int64_t>(length), sizes, slice);
-      ReduceRun(reduction_, from + i * slice, slice, to + at);
-    }
-  });
-  return out;
-}
-
+// GatherElements, GatherND, ScatterElements (and Scatter, its old name), ScatterND.
 std::vector<OpImporter> GatherScatterImporters() {
   return {{"GatherElements", BuildGatherElements},
           {"GatherND", BuildGatherNd},

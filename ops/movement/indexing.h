@@ -1,7 +1,7 @@
 // Picking and repeating elements of any type, in plain layout; Slice for rank <= 4 in any.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -16,6 +16,7 @@ class GatherOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
@@ -43,6 +44,7 @@ class SliceOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
@@ -62,6 +64,7 @@ class ExpandOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
@@ -69,8 +72,5 @@ class ExpandOp : public Op {
  private:
   Shape target_;
 };
-
-// Gather, Slice, Expand, Split (each of its outputs is a Slice).
-std::vector<OpImporter> IndexingImporters();
 
 }  // namespace tilesmith

@@ -2,7 +2,7 @@
 // nearest element. Negative pads crop.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -23,6 +23,7 @@ class PadOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override { return inputs[0]; }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
 
@@ -34,7 +35,5 @@ class PadOp : public Op {
 
 // Where position `at` (from the input's first element) reads along an axis of `size`; -1 for the constant.
 int64_t PadSource(PadMode mode, int64_t at, int64_t size);
-
-std::vector<OpImporter> PadImporters();
 
 }  // namespace tilesmith

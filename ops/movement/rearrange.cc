@@ -1,13 +1,12 @@
-#include "ops/movement/rearrange.h"
-
+// Operators that move or mark elements and that others can express: nodes in their place.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
 #include "ops/base/import_util.h"
-#include "ops/base/input.h"
 #include "ops/base/node_writer.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 namespace {
@@ -160,6 +159,7 @@ BuiltOp BuildEyeLike(const NodeSpec& spec) {
 
 }  // namespace
 
+// Tile, SpaceToDepth, CenterCropPad, OneHot, Trilu, EyeLike.
 std::vector<OpImporter> RearrangeImporters() {
   return {{"Tile", BuildTile},
           {"SpaceToDepth", BuildSpaceToDepth},

@@ -10,8 +10,8 @@
 #include "layouts/transform.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
-#include "ops/base/input.h"
 #include "ops/base/onnx_type.h"
+#include "ops/base/op.h"
 #include "ops/movement/view.h"
 
 namespace tilesmith {
@@ -171,6 +171,7 @@ std::unique_ptr<Kernel> CastOp::MakeKernel(const KernelRequest& request) const {
 
 bool CastOp::KernelTakes(std::span<const DataType> inputs) const { return AreConverted(inputs[0], to_); }
 
+// Shape, Size, Constant, ConstantOfShape, Range, Cast, CastLike.
 std::vector<OpImporter> ShapeArithmeticImporters() {
   return {{"Shape", BuildShape},       {"Size", BuildSize},
           {"Constant", BuildConstant}, {"ConstantOfShape", BuildConstantOfShape},

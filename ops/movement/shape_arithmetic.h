@@ -2,7 +2,7 @@
 // ConstantOfShape and Range import as ConstantOps.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -16,6 +16,7 @@ class CastOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType>) const override { return to_; }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }
@@ -23,8 +24,5 @@ class CastOp : public Op {
  private:
   DataType to_;
 };
-
-// Shape, Size, Constant, ConstantOfShape, Range, Cast, CastLike.
-std::vector<OpImporter> ShapeArithmeticImporters();
 
 }  // namespace tilesmith

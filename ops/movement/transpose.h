@@ -5,7 +5,7 @@
 // memory as [N, H, W, C] does in plain order.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -19,6 +19,7 @@ class TransposeOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
@@ -28,7 +29,5 @@ class TransposeOp : public Op {
  private:
   std::vector<int64_t> perm_;
 };
-
-std::vector<OpImporter> TransposeImporters();
 
 }  // namespace tilesmith

@@ -4,15 +4,43 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
-#include "ops/base/input.h"
-#include "ops/movement/copying.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 namespace {
+
+class ViewKernel : public Kernel {
+ public:
+  explicit ViewKernel(const KernelRequest& request)
+      : bytes_(ElementCount(request.output) * ElementBytes(request.layout.type())),
+        in_image_(ImageBytes(request.inputs[0], request.layout)),
+        out_image_(ImageBytes(request.output, request.layout)) {}
+
+  int64_t Tasks(int) const override { return CeilDiv(bytes_, kPieceBytes); }
+
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    const int64_t end = std::min(range.end * kPieceBytes, bytes_);
+    for (int64_t at = range.begin * kPieceBytes; at < end;) {
+      const int64_t in_at = at % in_image_, out_at = at % out_image_;
+      const int64_t count = std::min({end - at, in_image_ - in_at, out_image_ - out_at});
+      std::memcpy(args.output.image<char>(at / out_image_) + out_at,
+                  args.inputs[0].image<char>(at / in_image_) + in_at, count);
+      at += count;
+    }
+  }
+
+ private:
+  static constexpr int64_t kPieceBytes = 16384;
+  static int64_t ImageBytes(const Shape& shape, const Layout& layout) {
+    return std::max<int64_t>(BatchStride(shape, layout) * ElementBytes(layout.type()), 1);
+  }
+  const int64_t bytes_, in_image_, out_image_;
+};
 
 BuiltOp Built(const NodeSpec& spec, Shape target) {
   return BuiltWithInputs(std::make_shared<ViewOp>(spec.op_type, std::move(target)), 1);
@@ -150,9 +178,10 @@ Tensor ViewOp::Reference(std::span<const Tensor* const> inputs) const {
 }
 
 std::unique_ptr<Kernel> ViewOp::MakeKernel(const KernelRequest& request) const {
-  return MakeViewKernel(request);
+  return std::make_unique<ViewKernel>(request);
 }
 
+// Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout.
 std::vector<OpImporter> ViewImporters() {
   return {{"Reshape", BuildReshape},     {"Flatten", BuildFlatten},       {"Squeeze", BuildSqueeze},
           {"Unsqueeze", BuildUnsqueeze}, {"Dropout", BuildDropout, true}, {"Identity", BuildIdentity}};

@@ -1,7 +1,7 @@
 // The same elements in the same (plain) order under another shape.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -20,6 +20,7 @@ class ViewOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override { return SharedType(inputs); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;  // copies
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
@@ -30,8 +31,5 @@ class ViewOp : public Op {
   Shape target_;
   bool identity_ = false;
 };
-
-// Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout.
-std::vector<OpImporter> ViewImporters();
 
 }  // namespace tilesmith

@@ -1,11 +1,10 @@
 #include "ops/networks/network_builder.h"
 
 #include <cmath>
-#include <utility>
 
 #include "layouts/base/check.h"
 #include "layouts/base/split_mix.h"
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 namespace {

@@ -5,21 +5,124 @@
 
 #include <algorithm>
 
+#include "layouts/base/check.h"
+#include "layouts/base/error.h"
 #include "layouts/base/visible.h"
 #include "layouts/transform.h"
 #include "ops/base/import_util.h"
-#include "ops/base/input.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/onnx_type.h"
-#include "ops/base/run_once.h"
+#include "ops/base/op.h"
+#include "ops/graph/tail.h"
 #include "ops/movement/shape_arithmetic.h"
 #include "ops/movement/view.h"
 #include "ops/onnx/node_spec.h"
-#include "ops/onnx/node_tail.h"
 #include "ops/quantize/quantize.h"
 
 namespace tilesmith {
 namespace {
+
+// A damaged file may have a reason of its own for each of thousands of tensors.
+constexpr long kMostReasonsOfTensors = 8;
+
+void DropPrefix(const std::string& prefix, std::string& reason) {
+  if (reason.starts_with(prefix)) reason.erase(0, prefix.size());
+}
+
+}  // namespace
+
+void Refusals::Add(Row row, bool same_reason) {
+  const auto found = std::ranges::find_if(rows_, [&](const Row& known) {
+    return known.op_type == row.op_type && (!same_reason || known.reason == row.reason);
+  });
+  if (found != rows_.end()) {
+    ++found->count;
+  } else if (row.op_type.empty() && std::ranges::count(rows_, "", &Row::op_type) >= kMostReasonsOfTensors) {
+    ++hidden_;
+  } else {
+    row.count = 1;
+    rows_.push_back(std::move(row));
+  }
+}
+
+void Refusals::AddNode(const std::string& op_type, const std::string& name, std::string reason) {
+  DropPrefix(fmt::format("node \"{}\" ({}): ", name, op_type), reason);
+  Add({op_type, name, std::move(reason)}, false);
+}
+
+void Refusals::AddTensor(const std::string& name, std::string reason) {
+  DropPrefix(fmt::format("initializer \"{}\": ", name), reason);
+  Add({"", name, std::move(reason)}, true);
+}
+
+void Refusals::Throw(const std::string& source) const {
+  std::vector<std::string> lines;
+  lines.reserve(rows_.size());
+  for (const Row& row : rows_) {
+    const bool tensor = row.op_type.empty();
+    const std::string kind = tensor ? "initializer" : "node";
+    const std::string which = row.count == 1
+                                  ? fmt::format("{} \"{}\"", kind, row.first)
+                                  : fmt::format("{} {}s, the first \"{}\"", row.count, kind, row.first);
+    lines.push_back(tensor ? fmt::format("{}: {}", which, row.reason)
+                           : fmt::format("{} ({}): {}", row.op_type, which, row.reason));
+  }
+  if (hidden_ > 0) lines.push_back(fmt::format("and {} more initializers", hidden_));
+  throw Error(ErrorCode::kBadModel, lines.size() == 1
+                                        ? fmt::format("{}: not supported: {}", source, lines[0])
+                                        : fmt::format("{}: {} things are not supported:\n  {}", source,
+                                                      lines.size(), fmt::join(lines, "\n  ")));
+}
+
+namespace {
+
+struct NodeTailParts {
+  std::string name;  // for messages
+  int64_t opset = 0;
+  SizeLimits limits = {};
+  std::shared_ptr<const ModelFunctions> functions;
+  std::map<std::string, DataType> narrow_outputs = {};  // as NodeImporterOptions has them
+  std::vector<std::string> inputs;                      // names for the graph's outputs
+  std::vector<std::string> outputs;                     // tensors: inputs, constants, or nodes' outputs
+  std::map<std::string, std::shared_ptr<const Tensor>> constants;
+  std::vector<ModelNode> nodes;  // in the order in which they can be computed
+};
+
+// What outlives the importer that reads it.
+std::shared_ptr<const Tensor> Borrowed(const Tensor* tensor) { return {std::shared_ptr<void>(), tensor}; }
+
+class NodeTail : public Tail {
+ public:
+  explicit NodeTail(NodeTailParts parts) : parts_(std::move(parts)) {
+    // What a run may spend has another measure than loading: the sizes of its tensors are limited.
+    parts_.limits.folded_operations = int64_t{1} << 60;
+  }
+
+  const std::vector<std::string>& outputs() const override { return parts_.outputs; }
+  size_t nodes() const override { return parts_.nodes.size(); }
+
+  std::vector<Tensor> Run(std::span<const Tensor* const> values, const OpMachine* machine) const override {
+    TILESMITH_CHECK(values.size() == parts_.inputs.size(), "{} values for {} inputs", values.size(),
+                    parts_.inputs.size());
+    NodeImporter importer(Graph(parts_.name, parts_.limits),
+                          {parts_.name, parts_.opset, parts_.functions, machine, parts_.narrow_outputs});
+    for (const auto& [name, value] : parts_.constants) importer.AddConstant(name, value, false);
+    for (size_t i = 0; i < values.size(); ++i) {
+      importer.AddConstant(parts_.inputs[i], Borrowed(values[i]), false);
+    }
+    for (const ModelNode& node : parts_.nodes) importer.AddReader(node);
+    for (const std::string& output : parts_.outputs) importer.AddReader(output);
+    for (const ModelNode& node : parts_.nodes) importer.Add(node);
+    return importer.Values(parts_.outputs);
+  }
+
+ private:
+  NodeTailParts parts_;
+};
+
+std::shared_ptr<const Tail> MakeNodeTail(NodeTailParts parts) {
+  return std::make_shared<NodeTail>(std::move(parts));
+}
 
 // From here on every importer knows its operator; before, only these mean what they mean today.
 constexpr int64_t kFirstFullOpset = 6;
@@ -34,7 +137,7 @@ constexpr int64_t kOperationsPerElement = 64;
 // branches inlined.
 constexpr int64_t kMaxExpansion = 1 << 19;
 
-// Of the node that has a tensor in f32 where another has it as it is at the network's end.
+// The name of the node that has a tensor in f32 where another has it as it is at the network's end.
 std::string WideName(const std::string& tensor) { return tensor + ".f32"; }
 
 int64_t SizeOf(const ModelNode& node) {
@@ -114,7 +217,7 @@ std::string NodeImporter::NameFor(const ModelNode& node) const {
   return is_end || node.name.empty() || reserved_.contains(node.name) ? NodeName(output) : node.name;
 }
 
-// Of the node that computes a tensor, where it has none of its own.
+// The name of the node that computes a tensor, where it has none of its own.
 std::string NodeImporter::NodeName(const std::string& tensor) const {
   return options_.narrow_outputs.contains(tensor) ? WideName(tensor) : tensor;
 }

@@ -13,9 +13,30 @@
 
 #include "ops/base/op_registry.h"
 #include "ops/graph/graph.h"
-#include "ops/onnx/refusals.h"
 
 namespace tilesmith {
+
+class Refusals {
+ public:
+  // A node, told with those of its op type. The reason may begin with `node "NAME" (TYPE): `.
+  void AddNode(const std::string& op_type, const std::string& name, std::string reason);
+  // A tensor, told with those that have the same reason, which may begin with `initializer "NAME": `.
+  void AddTensor(const std::string& name, std::string reason);
+
+  bool empty() const { return rows_.empty(); }
+  // Throws Error(kBadModel) that begins with `source`, on one line where there is one reason.
+  [[noreturn]] void Throw(const std::string& source) const;
+
+ private:
+  struct Row {
+    std::string op_type, first, reason;  // the type is "" for tensors
+    long count = 0;
+  };
+  void Add(Row row, bool same_reason);
+
+  std::vector<Row> rows_;
+  long hidden_ = 0;  // tensors of further reasons
+};
 
 // A model's own functions, by their op types.
 using ModelFunctions = std::map<std::string, NodeList, std::less<>>;

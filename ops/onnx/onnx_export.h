@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ops/networks/model_listing.h"
+#include "ops/networks/network_builder.h"
 #include "ops/onnx/model_parts.h"
 
 namespace tilesmith {

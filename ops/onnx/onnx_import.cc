@@ -44,7 +44,7 @@ std::string ReadModelFile(const std::string& path) {
   std::string text(error ? 0 : static_cast<size_t>(bytes), '\0');
   file.read(text.data(), std::streamsize(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
-  // Of what has no size, a pipe say, everything, unless it never ends.
+  // What has no size, a pipe say, is read to its end, unless it never ends.
   std::string piece(size_t{1} << 20, '\0');
   while (file && static_cast<int64_t>(text.size()) <= kLargestFile) {
     file.read(piece.data(), std::streamsize(piece.size()));

@@ -99,7 +99,7 @@ struct OnnxSummary {
   std::set<std::string> parts;        // locations of data that is not in its own file
 };
 OnnxSummary SummarizeOnnx(std::string_view bytes, const std::string& source);
-// Of a file, of whose weights nothing is read. Throws as ReadModelFile does, too.
+// The summary of a file, of whose weights nothing is read. Throws as ReadModelFile does, too.
 OnnxSummary SummarizeOnnxFile(const std::string& path);
 
 // The version of the library that parses models: "3.21.12".

@@ -8,12 +8,10 @@
 #include "ops/movement/concat.h"
 #include "ops/movement/indexing.h"
 #include "ops/movement/transpose.h"
-#include "ops/passes/dense_image.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
 #include "ops/pool/pool.h"
-#include "ops/pool/quantized_average_pool.h"
-#include "ops/pool/quantized_max_pool.h"
+#include "ops/pool/quantized_pool.h"
 #include "ops/quantize/byte_table.h"
 #include "ops/quantize/quantize.h"
 #include "ops/quantize/quantized_binary.h"
@@ -29,7 +27,7 @@ using NodeId = Graph::NodeId;
 // else null.
 template <typename LinearOp>
 const Quantization* BytesOf(const Graph& graph, NodeId id) {
-  const auto* op = OpAs<LinearOp>(graph, id);
+  const auto* op = graph.As<LinearOp>(id);
   if (op == nullptr || !op->is_constant()) return nullptr;
   const Quantization& q = op->quantization();
   return q.per_tensor() && IsByte(q.type) && q.scales[0] > 0 ? &q : nullptr;
@@ -65,7 +63,7 @@ std::optional<QuantizedNode> QuantizedBy(const Graph& graph, NodeId id) {
   if (output == nullptr) return std::nullopt;
   QuantizedNode result{graph.Inputs(id)[0], *output, RangeOf(output->type)};
   while (UsedOnce(graph, result.core)) {
-    const auto* activation = OpAs<ActivationOp>(graph, result.core);
+    const auto* activation = graph.As<ActivationOp>(result.core);
     if (activation == nullptr || !Narrow(activation->activation(), result)) return result;
     result.core = graph.Inputs(result.core)[0];
   }
@@ -93,9 +91,9 @@ struct StoredConv {
 
 std::optional<StoredConv> StoredConvAt(const Graph& graph, NodeId id) {
   std::optional<StoredConv> result;
-  if (const auto* conv = OpAs<ConvOp>(graph, id)) {
+  if (const auto* conv = graph.As<ConvOp>(id)) {
     result = {conv->workload(), conv->stored()};
-  } else if (const auto* gemm = OpAs<GemmOp>(graph, id)) {
+  } else if (const auto* gemm = graph.As<GemmOp>(id)) {
     const std::optional<ConvWorkload> w = DenseWorkload(*gemm, graph.node(id).shape);
     if (w) result = {*w, gemm->stored(), true};
   }
@@ -124,13 +122,13 @@ OpPtr QuantizedConvOf(const Graph& graph, NodeId id, const Quantization& output,
 
 NodeId AddConv(const Graph& graph, NodeId core, NodeId named, OpPtr op, NodeId source, Graph& result) {
   const Node& node = graph.node(named);
-  if (OpAs<GemmOp>(graph, core) == nullptr) return result.Add(node.name, std::move(op), {source});
+  if (graph.As<GemmOp>(core) == nullptr) return result.Add(node.name, std::move(op), {source});
   const ConvWorkload& w = dynamic_cast<const QuantizedConvOp&>(*op).workload();
   return AddDense(result, {node.name, node.shape, graph.IsOutput(named), w}, std::move(op), {source});
 }
 
 OpPtr QuantizedBinaryOf(const Graph& graph, const QuantizedNode& node) {
-  const auto* binary = OpAs<BinaryOp>(graph, node.core);
+  const auto* binary = graph.As<BinaryOp>(node.core);
   const bool known =
       binary != nullptr && (binary->kind() == BinaryKind::kAdd || binary->kind() == BinaryKind::kMul);
   const std::vector<Shape> shapes = graph.InputShapes(node.core);
@@ -153,8 +151,8 @@ bool WholeRange(const QuantizedNode& node) {
 // The mean over windows, or over the whole image.
 OpPtr QuantizedAveragePoolOf(const Graph& graph, const QuantizedNode& node) {
   std::optional<PoolWindow> window;
-  if (const auto* pool = OpAs<PoolOp>(graph, node.core)) window = pool->window();
-  if (const auto* global = OpAs<GlobalPoolOp>(graph, node.core);
+  if (const auto* pool = graph.As<PoolOp>(node.core)) window = pool->window();
+  if (const auto* global = graph.As<GlobalPoolOp>(node.core);
       global != nullptr && global->keep_dims() && graph.InputShapes(node.core)[0].size() == 4) {
     const Shape shape = graph.InputShapes(node.core)[0];
     window = PoolWindow{.kind = global->kind(), .kh = shape[2], .kw = shape[3]};
@@ -170,7 +168,7 @@ OpPtr QuantizedAveragePoolOf(const Graph& graph, const QuantizedNode& node) {
 // A batch normalization.
 OpPtr QuantizedScaleShiftOf(const Graph& graph, const QuantizedNode& node,
                             const std::optional<Quantization>& input) {
-  const auto* op = OpAs<ScaleShiftOp>(graph, node.core);
+  const auto* op = graph.As<ScaleShiftOp>(node.core);
   if (op == nullptr || (input && input->type != node.output.type)) return nullptr;
   QuantizedNode clamped = node;
   if (op->activation().kind != ActivationKind::kNone && !Narrow(op->activation(), clamped)) return nullptr;
@@ -180,7 +178,7 @@ OpPtr QuantizedScaleShiftOf(const Graph& graph, const QuantizedNode& node,
 }
 
 OpPtr ScaleShiftOfBytes(const Graph& graph, const QuantizedNode& node) {
-  if (OpAs<ScaleShiftOp>(graph, node.core) == nullptr) return nullptr;
+  if (graph.As<ScaleShiftOp>(node.core) == nullptr) return nullptr;
   const Quantization* input = BytesOf<DequantizeLinearOp>(graph, graph.Inputs(node.core)[0]);
   return input == nullptr ? nullptr : QuantizedScaleShiftOf(graph, node, *input);
 }
@@ -193,7 +191,7 @@ OpPtr ByteTableOf(const Graph& graph, NodeId from, const Activation& function, c
 }
 
 OpPtr FunctionOf(const Graph& graph, const QuantizedNode& node) {
-  const auto* activation = OpAs<ActivationOp>(graph, node.core);
+  const auto* activation = graph.As<ActivationOp>(node.core);
   if (activation == nullptr) return nullptr;
   return ByteTableOf(graph, graph.Inputs(node.core)[0], activation->activation(), node);
 }
@@ -206,13 +204,12 @@ OpPtr MoverOf(const Graph& graph, const QuantizedNode& node) {
   }
   if (!WholeRange(node)) return nullptr;
   const OpPtr& op = graph.node(node.core).op;
-  if (const auto* pool = OpAs<PoolOp>(graph, node.core)) {
+  if (const auto* pool = graph.As<PoolOp>(node.core)) {
     if (pool->window().kind != PoolKind::kMax) return nullptr;
     return std::make_shared<QuantizedMaxPoolOp>(pool->window());
   }
-  const bool moves = op->IsView() || OpAs<ConcatOp>(graph, node.core) != nullptr ||
-                     OpAs<SliceOp>(graph, node.core) != nullptr ||
-                     OpAs<TransposeOp>(graph, node.core) != nullptr;
+  const bool moves = op->IsView() || graph.As<ConcatOp>(node.core) != nullptr ||
+                     graph.As<SliceOp>(node.core) != nullptr || graph.As<TransposeOp>(node.core) != nullptr;
   return moves ? op : nullptr;
 }
 
@@ -220,7 +217,7 @@ OpPtr MoverOf(const Graph& graph, const QuantizedNode& node) {
 using Sources = std::vector<NodeId>;
 std::optional<Sources> ConcatSources(const Graph& graph, const QuantizedNode& node,
                                      const std::vector<std::vector<NodeId>>& mapped_inputs, Graph& result) {
-  if (OpAs<ConcatOp>(graph, node.core) == nullptr || !WholeRange(node)) return std::nullopt;
+  if (graph.As<ConcatOp>(node.core) == nullptr || !WholeRange(node)) return std::nullopt;
   const std::vector<NodeId> inputs = graph.Inputs(node.core);
   const auto quantization = [&](NodeId input) { return BytesOf<DequantizeLinearOp>(graph, input); };
   if (!std::ranges::all_of(inputs, quantization)) return std::nullopt;
@@ -247,7 +244,7 @@ std::optional<NodeId> AddRealConv(const Graph& graph, NodeId id,
 // The convolution at `id` with the sum behind it, of which it is the first or the second term; null where it
 // has a sum already, others read it, or the kernel would be a slower one.
 OpPtr ConvWithSum(const Graph& graph, NodeId id, const QuantizedBinaryOp& add, bool first) {
-  const auto* conv = OpAs<QuantizedConvOp>(graph, id);
+  const auto* conv = graph.As<QuantizedConvOp>(id);
   if (conv == nullptr || !UsedOnce(graph, id) || conv->params().sum) return nullptr;
   ConvWorkload w = conv->workload();
   const auto& [kind, a, b, output, limits] = add.params();
@@ -265,7 +262,7 @@ Graph FuseByteResiduals(const Graph& graph) {
   return RewriteGraph(
       graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
         mapped_inputs[id] = inputs;
-        const auto* add = OpAs<QuantizedBinaryOp>(graph, id);
+        const auto* add = graph.As<QuantizedBinaryOp>(id);
         if (add == nullptr || add->params().kind != BinaryKind::kAdd) return std::nullopt;
         const std::vector<NodeId> terms = graph.Inputs(id);
         if (terms[0] == terms[1]) return std::nullopt;

@@ -3,19 +3,15 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ops/conv/workload.h"
+#include "ops/dense/gemm.h"
 #include "ops/elementwise/kinds.h"
 #include "ops/graph/graph.h"
 
 namespace tilesmith {
-
-// The op of a node when it is a T, or null.
-template <typename T>
-const T* OpAs(const Graph& graph, Graph::NodeId id) {
-  return dynamic_cast<const T*>(graph.node(id).op.get());
-}
 
 // The workload of a convolution that reads the tensor as its data and nowhere else, or null.
 const ConvWorkload* ConvReading(const Graph& graph, Graph::NodeId consumer, Graph::NodeId tensor);
@@ -32,5 +28,19 @@ bool UsedOnce(const Graph& graph, Graph::NodeId id);
 // `shape` is that of the producer's output. Chains fuse from the front, each time with the op so far.
 using FusePair = std::function<OpPtr(const Op& producer, const Op& consumer, const Shape& shape)>;
 Graph FuseIntoProducers(const Graph& graph, const FusePair& fuse);
+
+// nullopt where no workload can state it: of no rows, or of none or too many channels. `shape` is that of the
+// output.
+std::optional<ConvWorkload> DenseWorkload(const GemmOp& gemm, const Shape& shape);
+
+struct DenseNode {
+  std::string name;
+  Shape shape;          // of its output
+  bool output = false;  // whose name stays with the last node, any other with the convolution
+  ConvWorkload workload;
+};
+// Adds the convolution `conv` of these inputs, of any types, and the views around it; the last of them.
+Graph::NodeId AddDense(Graph& result, const DenseNode& dense, OpPtr conv,
+                       const std::vector<Graph::NodeId>& inputs);
 
 }  // namespace tilesmith

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_transpose.h"
 #include "ops/dense/gemm.h"
@@ -11,7 +11,6 @@
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
-#include "ops/elementwise/prelu.h"
 #include "ops/movement/concat.h"
 #include "ops/movement/pad.h"
 #include "ops/movement/transpose.h"

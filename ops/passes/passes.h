@@ -2,7 +2,7 @@
 // and outputs are kept; where several nodes become one, it has the name of the first of them, or the
 // output's.
 //
-// A pass is one file; passes.cc lists them in the order in which they run.
+// passes.cc lists them in the order in which they run.
 #pragma once
 
 #include <string_view>

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "ops/base/broadcast.h"
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
@@ -27,12 +27,12 @@ constexpr int kMaxDepth = 8;        // nodes between a formula's beginning and i
 bool IsClose(double a, double b) { return std::abs(a - b) <= kRounding * std::abs(b); }
 
 bool IsFunction(const Graph& graph, NodeId id, FunctionKind kind) {
-  const FunctionOp* op = OpAs<FunctionOp>(graph, id);
+  const FunctionOp* op = graph.As<FunctionOp>(id);
   return op != nullptr && op->function().kind == kind;
 }
 
 const Tensor* ConstantAt(const Graph& graph, NodeId id) {
-  const ConstantOp* op = OpAs<ConstantOp>(graph, id);
+  const ConstantOp* op = graph.As<ConstantOp>(id);
   return op != nullptr && op->value()->type() == DataType::kF32 ? op->value().get() : nullptr;
 }
 
@@ -41,7 +41,7 @@ struct UniformAffine {
 };
 // What a ScaleShift does to all channels alike.
 std::optional<UniformAffine> UniformAt(const Graph& graph, NodeId id) {
-  const ScaleShiftOp* op = OpAs<ScaleShiftOp>(graph, id);
+  const ScaleShiftOp* op = graph.As<ScaleShiftOp>(id);
   if (op == nullptr || op->activation().kind != ActivationKind::kNone || op->scale().empty())
     return std::nullopt;
   const auto differs = [](const std::vector<float>& values) {
@@ -112,7 +112,7 @@ std::optional<FunctionKind> GatedBy(const Graph& graph, NodeId gate, NodeId root
                          IsClose((*line)[1], std::numbers::sqrt2 / 2);
     return matches ? std::optional(FunctionKind::kGelu) : std::nullopt;
   }
-  const ActivationOp* activation = OpAs<ActivationOp>(graph, gate);
+  const ActivationOp* activation = graph.As<ActivationOp>(gate);
   if (activation == nullptr || activation->activation().kind != ActivationKind::kTanh) return std::nullopt;
   if (IsFunction(graph, argument, FunctionKind::kSoftplus) && graph.Inputs(argument)[0] == root) {
     return FunctionKind::kMish;
@@ -168,7 +168,7 @@ struct ReducedOverLast {
   std::vector<int64_t> axes;
 };
 std::optional<ReducedOverLast> ReducedAt(const Graph& graph, NodeId id, ReduceKind kind) {
-  const ReduceOp* op = OpAs<ReduceOp>(graph, id);
+  const ReduceOp* op = graph.As<ReduceOp>(id);
   if (op == nullptr || op->kind() != kind || !op->keep_dims() || op->axes().empty()) return std::nullopt;
   const NodeId of = graph.Inputs(id)[0];
   const auto rank = static_cast<int64_t>(graph.node(of).shape.size());
@@ -218,8 +218,8 @@ std::optional<WrittenNormalization> DivisionByNormAt(const Graph& graph, NodeId 
   const NodeId x = graph.Inputs(id)[0];
   NodeId norm = graph.Inputs(id)[1];
   if (graph.node(x).shape != graph.node(id).shape) return std::nullopt;
-  if (OpAs<ExpandOp>(graph, norm) != nullptr) norm = graph.Inputs(norm)[0];
-  const ActivationOp* clip = OpAs<ActivationOp>(graph, norm);
+  if (graph.As<ExpandOp>(norm) != nullptr) norm = graph.Inputs(norm)[0];
+  const ActivationOp* clip = graph.As<ActivationOp>(norm);
   if (clip == nullptr || clip->activation().kind != ActivationKind::kClip) return std::nullopt;
   const auto [least, most] = std::pair(clip->activation().alpha, clip->activation().beta);
   if (!(least > 0) || most < std::numeric_limits<float>::max()) return std::nullopt;
@@ -309,6 +309,137 @@ Graph RecognizeFunctions(const Graph& graph) {
                           std::make_shared<ScaleShiftOp>(std::vector<float>(channels, factor),
                                                          std::vector<float>(channels, 0.0f)),
                           {value});
+      });
+}
+
+namespace {
+
+// The product of `source` with this node is factor * kind(source).
+struct Gate {
+  NodeId source = 0;
+  ActivationKind kind = ActivationKind::kNone;
+  double factor = 1;
+};
+
+bool IsUniform(const ScaleShiftOp* op, float scale, float shift) {
+  return op != nullptr && op->activation().kind == ActivationKind::kNone && Common(op->scale()) == scale &&
+         Common(op->shift()) == shift;
+}
+
+// Exporters round 1/6 to some seven digits.
+bool IsHardSwishGate(const Activation& gate) {
+  return gate.kind == ActivationKind::kHardSigmoid && std::abs(gate.alpha - 1.0f / 6) <= 0x1p-23f &&
+         gate.beta == 0.5f;
+}
+
+// For clip(x + 3, 0, 6), which is six times the gate of HardSwish, what x is.
+std::optional<NodeId> SourceOfClip(const Graph& graph, NodeId id) {
+  const ActivationOp* clip = graph.As<ActivationOp>(id);
+  if (clip == nullptr || clip->activation() != Activation{ActivationKind::kClip, 0, 6}) return std::nullopt;
+  const NodeId sum = graph.Inputs(id)[0];
+  if (!IsUniform(graph.As<ScaleShiftOp>(sum), 1, 3)) return std::nullopt;
+  return graph.Inputs(sum)[0];
+}
+
+std::optional<Gate> GateOf(const Graph& graph, NodeId id) {
+  double factor = 1;
+  if (const ScaleShiftOp* scale = graph.As<ScaleShiftOp>(id)) {
+    factor = Common(scale->scale()).value_or(0);
+    if (!IsUniform(scale, static_cast<float>(factor), 0)) return std::nullopt;
+    id = graph.Inputs(id)[0];
+  }
+  if (const auto source = SourceOfClip(graph, id)) {
+    return Gate{*source, ActivationKind::kHardSwish, 6 * factor};
+  }
+  const ActivationOp* op = graph.As<ActivationOp>(id);
+  if (op == nullptr) return std::nullopt;
+  if (op->activation().kind == ActivationKind::kSigmoid) {
+    return Gate{graph.Inputs(id)[0], ActivationKind::kSilu, factor};
+  }
+  if (IsHardSwishGate(op->activation())) {
+    return Gate{graph.Inputs(id)[0], ActivationKind::kHardSwish, factor};
+  }
+  return std::nullopt;
+}
+
+// A product of a tensor and its own gate, the tensor being input `slot`.
+struct GatedProduct {
+  Gate gate;
+  size_t slot = 0;
+};
+
+std::optional<GatedProduct> GatedProductOf(const Graph& graph, NodeId id) {
+  const BinaryOp* product = graph.As<BinaryOp>(id);
+  if (product == nullptr || product->kind() != BinaryKind::kMul) return std::nullopt;
+  if (graph.node(id).shape.size() < 2) return std::nullopt;
+  const std::vector<NodeId> inputs = graph.Inputs(id);
+  for (const size_t slot : {size_t{0}, size_t{1}}) {
+    const std::optional<Gate> gate = GateOf(graph, inputs[1 - slot]);
+    if (gate && gate->source == inputs[slot]) return GatedProduct{*gate, slot};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Graph RecognizeGates(const Graph& graph) {
+  return RewriteGraph(
+      graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
+        const std::optional<GatedProduct> product = GatedProductOf(graph, id);
+        if (!product) return std::nullopt;
+        const Node& node = graph.node(id);
+        const auto factor = static_cast<float>(product->gate.factor);
+        auto activation = std::make_shared<ActivationOp>(Activation{product->gate.kind});
+        const NodeId x = inputs[product->slot];
+        if (factor == 1) return result.Add(node.name, std::move(activation), {x});
+        const size_t channels = node.shape[1];
+        auto scale = std::make_shared<ScaleShiftOp>(std::vector<float>(channels, factor),
+                                                    std::vector<float>(channels, 0.0f));
+        return result.Add(node.name, std::move(scale),
+                          {result.Add(node.name + ".gated", std::move(activation), {x})});
+      });
+}
+
+namespace {
+
+// x + x * gate
+struct GatedSum {
+  NodeId product = 0;
+  size_t x = 0, gate = 0;  // inputs of the product
+};
+
+std::optional<GatedSum> GatedSumOf(const Graph& graph, NodeId id) {
+  if (!IsBinary(graph, id, BinaryKind::kAdd)) return std::nullopt;
+  const std::vector<NodeId> terms = graph.Inputs(id);
+  for (const size_t slot : {size_t{0}, size_t{1}}) {
+    const NodeId x = terms[slot], product = terms[1 - slot];
+    if (!IsBinary(graph, product, BinaryKind::kMul) || !UsedOnce(graph, product)) continue;
+    const Shape& shape = graph.node(x).shape;
+    if (shape.size() != 4) continue;
+    const std::vector<NodeId> factors = graph.Inputs(product);
+    for (const size_t gate : {size_t{0}, size_t{1}}) {
+      const bool per_channel = graph.node(factors[gate]).shape == Shape{shape[0], shape[1], 1, 1};
+      if (factors[1 - gate] == x && per_channel) return GatedSum{product, 1 - gate, gate};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Graph MergeGatedSums(const Graph& graph) {
+  std::vector<std::vector<NodeId>> mapped(graph.size());  // the inputs, in the result
+  return RewriteGraph(
+      graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
+        mapped[id] = inputs;
+        const std::optional<GatedSum> sum = GatedSumOf(graph, id);
+        if (!sum) return std::nullopt;
+        const std::vector<NodeId>& factors = mapped[sum->product];
+        const std::vector<float> ones(graph.node(id).shape[1], 1.0f);
+        const NodeId gate = result.Add(graph.node(sum->product).name + ".plus_one",
+                                       std::make_shared<ScaleShiftOp>(ones, ones), {factors[sum->gate]});
+        return result.Add(graph.node(id).name, std::make_shared<BinaryOp>(BinaryKind::kMul),
+                          {factors[sum->x], gate});
       });
 }
 

@@ -6,7 +6,7 @@
 // those inside the padded input. A window wholly outside gives -infinity or 0.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -40,6 +40,7 @@ class PoolOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout&, std::span<const Shape>) const override { return true; }
   bool AnyTypeInAnyLayout() const override { return true; }
@@ -65,6 +66,7 @@ class GlobalPoolOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout&, std::span<const Shape>) const override { return true; }
   bool AnyTypeInAnyLayout() const override { return true; }
@@ -77,16 +79,5 @@ class GlobalPoolOp : public Op {
   PoolKind kind_;
   bool keep_dims_;
 };
-
-// MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool.
-std::vector<OpImporter> PoolImporters();
-
-// Kernels in any layout, of f32 or bf16, which is rounded once.
-//
-// PoolOp's formula; a task is one output row of one block. The mean is a float sum divided once.
-std::unique_ptr<Kernel> MakePoolKernel(const KernelRequest& request, const PoolWindow& window);
-// GlobalPoolOp's formula; a task is up to 64 channels of one image or, where channels lie side by side, of
-// one of its rows, whose maxima or means in f32 are joined afterwards.
-std::unique_ptr<Kernel> MakeGlobalPoolKernel(const KernelRequest& request, PoolKind kind);
 
 }  // namespace tilesmith

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "ops/base/elements.h"
+#include "ops/base/op_registry.h"
 
 namespace tilesmith {
 namespace {
@@ -264,6 +265,7 @@ BuiltOp BuildGlobalPoolOfOtherRank(const NodeSpec& spec, const std::string& redu
   return writer.Take();
 }
 
+// MaxUnpool, LpPool (a sum, which is a convolution), GlobalLpPool.
 std::vector<OpImporter> PoolIndicesImporters() {
   return {{"MaxUnpool", BuildMaxUnpool}, {"LpPool", BuildLpPool}, {"GlobalLpPool", BuildGlobalLpPool}};
 }

@@ -2,7 +2,7 @@
 // any number of axes; plain, through the reference.
 #pragma once
 
-#include "ops/base/window_axes.h"
+#include "ops/base/import_util.h"
 
 namespace tilesmith {
 
@@ -24,6 +24,7 @@ class IndexedMaxPoolOp : public Op {
     return output_ == 0 ? inputs[0] : DataType::kI64;
   }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
 
  private:
@@ -44,6 +45,7 @@ class MaxUnpoolOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
 
  private:
   Shape pooled_, output_;
@@ -55,8 +57,5 @@ BuiltOp BuildIndexedMaxPool(const NodeSpec& spec);
 // windows over two of them and then over the third.
 BuiltOp BuildPoolOfOtherRank(const NodeSpec& spec);
 BuiltOp BuildGlobalPoolOfOtherRank(const NodeSpec& spec, const std::string& reduction);
-
-// MaxUnpool, LpPool (a sum, which is a convolution), GlobalLpPool.
-std::vector<OpImporter> PoolIndicesImporters();
 
 }  // namespace tilesmith

@@ -95,7 +95,7 @@ class QdqModel {
   // For each tensor the name that people know its node by: its own or, where it has none, its output's.
   std::map<std::string, std::string> Titles() const;
   const std::vector<QdqTensor>& tensors() const;
-  // By group, what its constants hold.
+  // What the constants of each group hold.
   const std::vector<ValueEnds>& groups() const;
   const std::vector<KeptNode>& kept() const;
   // All that KeepReadersOf was told.
@@ -106,7 +106,8 @@ class QdqModel {
   QdqFile Write(std::span<const TensorQuantizer> quantizers,
                 const std::map<std::string, std::string>& metadata,
                 const DataPlacement& placement = {}) const;
-  // To measure errors with: the same in arithmetic of floats, whose values are those that integers can have.
+  // The same in arithmetic of floats, whose values are those that integers can have: errors are measured with
+  // it.
   QdqFile WriteSimulated(std::span<const TensorQuantizer> quantizers) const;
   // The float model and, beside it, every layer once more, simulated, on the float model's inputs to it: what
   // each does alone.
@@ -116,5 +117,27 @@ class QdqModel {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// What calibrating a model has found: with it the quantised form can be written again, from the model alone.
+
+struct ModelQuantization {
+  std::string model_hash;  // QdqModel::hash of the calibrated model
+  QdqOptions options;
+  std::set<std::string> unknown;                   // tensors without values: QdqModel::unknown
+  std::map<std::string, TensorQuantizer> tensors;  // by name
+  std::string calibration;                         // "minmax, 8 samples of random inputs (seed 1)"
+  bool random_inputs = false;
+};
+
+// A quantiser for each group of a model that was made with the quantization's options, once the readers of
+// its unknown tensors are kept. Throws as QuantizedBytes does.
+std::vector<TensorQuantizer> QuantizersOf(const ModelQuantization& quantization, const std::string& source,
+                                          QdqModel& model);
+
+// The model in 8-bit integers, as QdqModel writes it. With more nodes in `options.keep` than it was
+// calibrated with, the others are quantised as they were. Throws as QdqModel does, and Error(kUsage) when the
+// model is another than the calibrated one: its scales would be wrong for it.
+ModelBytes QuantizedBytes(const ModelView& given, const std::string& source,
+                          const ModelQuantization& quantization);
 
 }  // namespace tilesmith

@@ -1,5 +1,5 @@
-#include "ops/quantize/qlinear.h"
-
+// Operators on quantised tensors in terms of the same ones on reals: their inputs are dequantised, their
+// results quantised, for the passes to bring together again.
 #include <fmt/format.h>
 
 #include <numeric>

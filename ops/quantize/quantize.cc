@@ -70,7 +70,7 @@ int64_t StoredNumber(const NodeSpec& spec) {
 }
 
 // Input `index`, a scale or zero point, in a shape that broadcasts to what is quantised.
-std::string Spread(const NodeSpec& spec, NodeWriter& writer, size_t index, const std::string& values) {
+std::string SpreadAlong(const NodeSpec& spec, NodeWriter& writer, size_t index, const std::string& values) {
   const Shape& shape = spec.inputs[0].shape;
   if (ElementCount(spec.inputs[index].shape) == 1) return writer.Reshape(values, {});
   const int64_t axis = AxisOf(spec), block = BlockOf(spec, axis);
@@ -129,8 +129,8 @@ BuiltOp BuildQuantize(const NodeSpec& spec) {
 BuiltOp DequantizeFloats(const NodeSpec& spec) {
   NodeWriter writer(spec);
   std::string x = writer.In(0);
-  if (spec.HasInput(2)) x = writer.Add("Sub", {x, Spread(spec, writer, 2, writer.In(2))});
-  writer.Add("Mul", {x, Spread(spec, writer, 1, writer.In(1))}, {}, writer.Out(0));
+  if (spec.HasInput(2)) x = writer.Add("Sub", {x, SpreadAlong(spec, writer, 2, writer.In(2))});
+  writer.Add("Mul", {x, SpreadAlong(spec, writer, 1, writer.In(1))}, {}, writer.Out(0));
   return writer.Take();
 }
 

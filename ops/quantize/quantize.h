@@ -43,6 +43,7 @@ class QuantizeLinearOp : public LinearQuantizationOp {
   std::string_view Type() const override { return "QuantizeLinear"; }
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
 };
 
@@ -52,6 +53,7 @@ class DequantizeLinearOp : public LinearQuantizationOp {
   std::string_view Type() const override { return "DequantizeLinear"; }
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
 };
 

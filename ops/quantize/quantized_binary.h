@@ -28,6 +28,7 @@ class QuantizedBinaryOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   bool AnyTypeInAnyLayout() const override { return true; }

@@ -22,7 +22,7 @@
 
 #include "ops/base/op.h"
 #include "ops/base/quantization.h"
-#include "ops/conv/convolution.h"
+#include "ops/conv/conv.h"
 
 namespace tilesmith {
 
@@ -73,6 +73,7 @@ class QuantizedConvOp : public ConvolutionOp {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
   // Any layout, but for windows so wide that only the reference computes them.
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;

@@ -1,5 +1,5 @@
 // Everything a workload of bytes computes on, for those who measure and test: what MakeConvData
-// (ops/conv/conv_data.h) is for floats.
+// (ops/conv/conv.h) is for floats.
 #pragma once
 
 #include <memory>

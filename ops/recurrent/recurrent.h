@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 #include "ops/recurrent/recurrent_loops.h"
 
 namespace tilesmith {
@@ -80,6 +80,7 @@ class RecurrentOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   // The same in floats: by how much it differs from Reference says what rounding may do.
   Tensor ReferenceInFloats(std::span<const Tensor* const> inputs) const;
   double Flops(std::span<const Shape> inputs) const override;
@@ -129,8 +130,5 @@ struct RecurrentPlaces {
 void CheckLength(int64_t length, int64_t steps);
 
 std::unique_ptr<Kernel> MakeRecurrentKernel(const KernelRequest& request, const RecurrentParams& params);
-
-// LSTM, GRU, RNN, and com.microsoft's DynamicQuantizeLSTM, whose weights become floats.
-std::vector<OpImporter> RecurrentImporters();
 
 }  // namespace tilesmith

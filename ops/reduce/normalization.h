@@ -8,9 +8,10 @@
 // divided by its norm, which may have a least value (LpNormalization).
 #pragma once
 
+#include <memory>
 #include <vector>
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -51,6 +52,7 @@ class NormalizationOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   double Flops(std::span<const Shape> inputs) const override { return 8.0 * ElementCount(inputs[0]); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
@@ -61,8 +63,35 @@ class NormalizationOp : public Op {
   Normalization normalization_;
 };
 
-// LayerNormalization, RMSNormalization, InstanceNormalization, GroupNormalization, MeanVarianceNormalization,
-// LpNormalization; scales and shifts that are not constant become nodes behind it.
-std::vector<OpImporter> NormalizationImporters();
+// Whether what is normalized together is adjacent in memory, and within an image.
+bool HasNormalizationKernel(const Shape& shape, const Normalization& normalization);
+
+// Local response normalization across channels, plain layout, through the reference:
+//
+//   out[n, c, ...] = x[n, c, ...] / (bias + alpha / size * sum of x[n, i, ...]^2) ^ beta
+//                    over c - floor((size-1)/2) <= i <= c + ceil((size-1)/2), inside the tensor
+//
+// Source: Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks" (2012), 3.3;
+// ONNX's LRN.
+
+struct LrnParameters {
+  int64_t size = 1;
+  double alpha = 1e-4, beta = 0.75, bias = 1;
+};
+
+class LrnOp : public Op {
+ public:
+  explicit LrnOp(const LrnParameters& parameters) : parameters_(parameters) {}
+  const LrnParameters& parameters() const { return parameters_; }
+  std::string_view Type() const override { return "LRN"; }
+  std::string Signature() const override;
+  Shape InferShape(std::span<const Shape> inputs) const override;
+  Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+  double Flops(std::span<const Shape> inputs) const override;
+
+ private:
+  LrnParameters parameters_;
+};
 
 }  // namespace tilesmith

@@ -2,7 +2,7 @@
 // over the last two of rank 4 import as a GlobalPoolOp instead.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -32,6 +32,7 @@ class ReduceOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
 
@@ -40,9 +41,5 @@ class ReduceOp : public Op {
   std::vector<int64_t> axes_;
   bool keep_dims_;
 };
-
-// ReduceMean, ReduceSum, ReduceMax, ReduceMin, ReduceProd, ReduceL1, ReduceL2, ReduceSumSquare, ReduceLogSum,
-// ReduceLogSumExp.
-std::vector<OpImporter> ReduceImporters();
 
 }  // namespace tilesmith

@@ -5,14 +5,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
+#include <vector>
 
 #include "layouts/base/error.h"
 #include "ops/base/import_util.h"
+#include "ops/base/rounding.h"
+#include "ops/kernels/block_kernel.h"
 #include "ops/movement/view.h"
 
 namespace tilesmith {
 namespace {
+
+// A weighted sum of input elements; the extrapolation value where there is none.
+struct ResizeSum {
+  std::vector<std::pair<int64_t, double>> terms;
+};
 
 std::string_view NameOf(ResizeCoordinates coordinates) {
   switch (coordinates) {
@@ -143,6 +152,32 @@ ResizeSum SumAround(const ResizeParams& params, size_t axis, double position) {
   return sum;
 }
 
+// One for each output position along `axis`, whatever the parameters.
+std::vector<ResizeSum> ResizeSums(const ResizeParams& params, size_t axis) {
+  std::vector<ResizeSum> sums;
+  if (HasTaps(params)) {
+    for (const ResizeTap& tap : ResizeTaps(params, axis)) {
+      ResizeSum& sum = sums.emplace_back();
+      sum.terms.emplace_back(tap.low, 1.0 - tap.weight);
+      if (tap.weight != 0) sum.terms.emplace_back(tap.high, tap.weight);
+    }
+    return sums;
+  }
+  const auto last = static_cast<float>(params.input[axis] - 1);
+  for (int64_t i = 0; i < params.output[axis]; ++i) {
+    const float p = Position(params, axis, static_cast<float>(i));
+    if (params.coordinates == ResizeCoordinates::kCropAndResize && !(p >= 0 && p <= last)) {
+      sums.emplace_back();
+    } else if (params.mode == ResizeMode::kNearest) {
+      const float nearest = std::clamp(Rounded(params.rounding, p), 0.0f, last);
+      sums.push_back({{{static_cast<int64_t>(nearest), 1.0}}});
+    } else {
+      sums.push_back(SumAround(params, axis, p));
+    }
+  }
+  return sums;
+}
+
 // Resizes one axis of a dense tensor.
 std::vector<double> AlongAxis(const std::vector<double>& in, Shape& shape, size_t axis,
                               const ResizeParams& params) {
@@ -168,16 +203,16 @@ std::vector<double> AlongAxis(const std::vector<double>& in, Shape& shape, size_
 // What ONNX files say of resizing, from Upsample (opsets 7 to 9) to Resize with axes (18).
 
 template <typename T>
-struct Named {
+struct NamedChoice {
   std::string_view name;
   T value;
 };
 
-constexpr Named<ResizeMode> kModes[] = {{"nearest", ResizeMode::kNearest},
-                                        {"linear", ResizeMode::kLinear},
-                                        {"cubic", ResizeMode::kCubic},
-                                        {"bilinear", ResizeMode::kLinear}};  // before opset 7
-constexpr Named<ResizeCoordinates> kCoordinates[] = {
+constexpr NamedChoice<ResizeMode> kModes[] = {{"nearest", ResizeMode::kNearest},
+                                              {"linear", ResizeMode::kLinear},
+                                              {"cubic", ResizeMode::kCubic},
+                                              {"bilinear", ResizeMode::kLinear}};  // before opset 7
+constexpr NamedChoice<ResizeCoordinates> kCoordinates[] = {
     {"half_pixel", ResizeCoordinates::kHalfPixel},
     {"asymmetric", ResizeCoordinates::kAsymmetric},
     {"align_corners", ResizeCoordinates::kAlignCorners},
@@ -185,17 +220,17 @@ constexpr Named<ResizeCoordinates> kCoordinates[] = {
     {"tf_half_pixel_for_nn", ResizeCoordinates::kTfHalfPixelForNn},
     {"half_pixel_symmetric", ResizeCoordinates::kHalfPixelSymmetric},
     {"tf_crop_and_resize", ResizeCoordinates::kCropAndResize}};
-constexpr Named<ResizeRounding> kRoundings[] = {{"round_prefer_floor", ResizeRounding::kPreferFloor},
-                                                {"round_prefer_ceil", ResizeRounding::kPreferCeil},
-                                                {"floor", ResizeRounding::kFloor},
-                                                {"ceil", ResizeRounding::kCeil}};
+constexpr NamedChoice<ResizeRounding> kRoundings[] = {{"round_prefer_floor", ResizeRounding::kPreferFloor},
+                                                      {"round_prefer_ceil", ResizeRounding::kPreferCeil},
+                                                      {"floor", ResizeRounding::kFloor},
+                                                      {"ceil", ResizeRounding::kCeil}};
 
 // The attribute as one of the values; refuses others. Absent, it is the first.
 template <typename T, size_t kCount>
-T OneOf(const NodeSpec& spec, std::string_view attribute, const Named<T> (&values)[kCount]) {
+T OneOf(const NodeSpec& spec, std::string_view attribute, const NamedChoice<T> (&values)[kCount]) {
   const std::string text = spec.String(attribute, values[0].name);
   std::string known;
-  for (const Named<T>& value : values) {
+  for (const NamedChoice<T>& value : values) {
     if (value.name == text) return value.value;
     known += (known.empty() ? "" : ", ") + std::string(value.name);
   }
@@ -369,31 +404,6 @@ std::vector<ResizeTap> ResizeTaps(const ResizeParams& params, size_t axis) {
   return taps;
 }
 
-std::vector<ResizeSum> ResizeSums(const ResizeParams& params, size_t axis) {
-  std::vector<ResizeSum> sums;
-  if (HasTaps(params)) {
-    for (const ResizeTap& tap : ResizeTaps(params, axis)) {
-      ResizeSum& sum = sums.emplace_back();
-      sum.terms.emplace_back(tap.low, 1.0 - tap.weight);
-      if (tap.weight != 0) sum.terms.emplace_back(tap.high, tap.weight);
-    }
-    return sums;
-  }
-  const auto last = static_cast<float>(params.input[axis] - 1);
-  for (int64_t i = 0; i < params.output[axis]; ++i) {
-    const float p = Position(params, axis, static_cast<float>(i));
-    if (params.coordinates == ResizeCoordinates::kCropAndResize && !(p >= 0 && p <= last)) {
-      sums.emplace_back();
-    } else if (params.mode == ResizeMode::kNearest) {
-      const float nearest = std::clamp(Rounded(params.rounding, p), 0.0f, last);
-      sums.push_back({{{static_cast<int64_t>(nearest), 1.0}}});
-    } else {
-      sums.push_back(SumAround(params, axis, p));
-    }
-  }
-  return sums;
-}
-
 bool ResizeOp::ChangesOnlyImages() const {
   return params_.input.size() == 4 && HasTaps(params_) && KeepsAxis(params_, 0) && KeepsAxis(params_, 1);
 }
@@ -440,10 +450,79 @@ double ResizeOp::Flops(std::span<const Shape>) const {
   return params_.mode == ResizeMode::kNearest ? 0 : 6.0 * ElementCount(params_.output);
 }
 
-std::unique_ptr<Kernel> ResizeOp::MakeKernel(const KernelRequest& request) const {
-  return ChangesOnlyImages() ? MakeResizeKernel(request, params_) : Op::MakeKernel(request);
+// Resize of opsets 10 to 24, Upsample.
+std::vector<OpImporter> ResizeImporters() { return {{"Resize", BuildResize}, {"Upsample", BuildUpsample}}; }
+
+namespace {
+
+// How often each input column is repeated, where all the output is that; else 0.
+int64_t RepeatOf(const std::vector<ResizeTap>& columns, int64_t input_width) {
+  const auto width = static_cast<int64_t>(columns.size());
+  const int64_t repeat = width / input_width;
+  if (repeat == 0 || width % input_width != 0) return 0;
+  for (int64_t x = 0; x < width; ++x) {
+    if (columns[x].low != x / repeat || columns[x].weight != 0) return 0;
+  }
+  return repeat;
 }
 
-std::vector<OpImporter> ResizeImporters() { return {{"Resize", BuildResize}, {"Upsample", BuildUpsample}}; }
+// It works in any layout, of f32 or bf16, where only H and W change; a task is one output row of one block.
+template <typename T>
+class ResizeKernel : public Kernel {
+ public:
+  ResizeKernel(const KernelRequest& request, const ResizeParams& params)
+      : in_(BlockDimsOf(request.inputs[0], request.layout)),
+        out_(BlockDimsOf(request.output, request.layout)),
+        rows_(ResizeTaps(params, 2)),
+        columns_(ResizeTaps(params, 3)),
+        repeat_(RepeatOf(columns_, in_.width)),
+        nearest_(params.mode == ResizeMode::kNearest),
+        loop_(nearest_ ? TILESMITH_DISPATCH_STORED(T, request.cpu, NearestRow<T>)
+                       : TILESMITH_DISPATCH_STORED(T, request.cpu, LinearRow<T>)) {}
+
+  int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
+
+  // Padding lanes hold zeros, and so does what lies between them.
+  void Run(const KernelArgs& args, int, TaskRange range) const override {
+    const int64_t in_row = in_.width * in_.lanes, out_row = out_.width * out_.lanes;
+    for (int64_t task = range.begin; task < range.end; ++task) {
+      const int64_t y = task % out_.height, plane = task / out_.height;
+      const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
+      T* output = args.output.image<T>(image) + block * out_.block_floats() + y * out_row;
+      if (nearest_ && task > range.begin && y > 0 && rows_[y].low == rows_[y - 1].low) {
+        std::memcpy(output, output - out_row, out_row * sizeof(T));
+        continue;
+      }
+      const T* input = args.inputs[0].image<T>(image) + block * in_.block_floats();
+      loop_({input + rows_[y].low * in_row, input + rows_[y].high * in_row, rows_[y].weight, output,
+             out_.lanes, out_.width, columns_.data(), repeat_});
+    }
+  }
+
+ private:
+  const BlockDims in_, out_;
+  const std::vector<ResizeTap> rows_, columns_;
+  const int64_t repeat_;
+  const bool nearest_;
+  void (*const loop_)(const ResizeRow<T>&);
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> ResizeOp::MakeKernel(const KernelRequest& request) const {
+  if (!ChangesOnlyImages()) return Op::MakeKernel(request);
+  if (request.layout.type() == DataType::kBf16)
+    return std::make_unique<ResizeKernel<uint16_t>>(request, params_);
+  return std::make_unique<ResizeKernel<float>>(request, params_);
+}
+
+// An element is a weighted mean of up to 16 pixels, some weights being below zero.
+Tensor ResizeOp::RoundingBound(const OpRun& run) const {
+  constexpr double kOfTaps = 32;
+  Tensor magnitudes(run.output.shape());
+  std::fill_n(magnitudes.floats(), magnitudes.size(), LargestFinite(*run.inputs[0]));
+  return BoundsOf(magnitudes, kOfTaps);
+}
 
 }  // namespace tilesmith

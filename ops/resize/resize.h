@@ -7,7 +7,7 @@
 // layout where only H and W of a rank-4 tensor change and two elements are enough; otherwise plain and slow.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 #include "ops/resize/resize_loops.h"
 
 namespace tilesmith {
@@ -51,6 +51,7 @@ class ResizeOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override;
   double Flops(std::span<const Shape> inputs) const override;
   bool RunsIn(const Layout& layout, std::span<const Shape>) const override {
     return layout == Layout::Nchw() || ChangesOnlyImages();
@@ -70,18 +71,5 @@ class ResizeOp : public Op {
 // One for each output position along `axis`. For kNearest all weights are 0; for kLinear p is clamped to
 // [0, n - 1], low = floor(p) and w = p - low.
 std::vector<ResizeTap> ResizeTaps(const ResizeParams& params, size_t axis);
-
-// A weighted sum of input elements; the extrapolation value where there is none.
-struct ResizeSum {
-  std::vector<std::pair<int64_t, double>> terms;
-};
-// One for each output position along `axis`, whatever the parameters.
-std::vector<ResizeSum> ResizeSums(const ResizeParams& params, size_t axis);
-
-// Resize of opsets 10 to 24, Upsample.
-std::vector<OpImporter> ResizeImporters();
-
-// In any layout, of f32 or bf16, where only H and W change; a task is one output row of one block.
-std::unique_ptr<Kernel> MakeResizeKernel(const KernelRequest& request, const ResizeParams& params);
 
 }  // namespace tilesmith

@@ -1,8 +1,8 @@
 // Samples of an image at computed places, plain.
 #pragma once
 
-#include "ops/base/op_registry.h"
-#include "ops/sampling/sample_kinds.h"
+#include "ops/base/op.h"
+#include "ops/sampling/grid_sample_loops.h"
 
 namespace tilesmith {
 
@@ -18,6 +18,7 @@ class GridSampleOp : public Op {
   std::string Signature() const override;
   Shape InferShape(std::span<const Shape> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return mode_ == SampleMode::kLinear; }
@@ -27,8 +28,5 @@ class GridSampleOp : public Op {
   SamplePadding padding_;
   bool align_corners_;
 };
-
-// GridSample, and AffineGrid as a MatMul.
-std::vector<OpImporter> GridSampleImporters();
 
 }  // namespace tilesmith

@@ -2,9 +2,13 @@
 #pragma once
 
 #include "layouts/base/isa_dispatch.h"
-#include "ops/sampling/sample_kinds.h"
 
 namespace tilesmith {
+
+// How an image is sampled between its pixels and outside.
+
+enum class SampleMode { kLinear, kNearest, kCubic };
+enum class SamplePadding { kZeros, kBorder, kReflection };
 
 // Places of one image, all of its channels.
 struct GridSampleRun {

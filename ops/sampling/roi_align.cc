@@ -236,6 +236,7 @@ bool RoiAlignOp::KernelTakes(std::span<const DataType> inputs) const {
   return inputs[0] == DataType::kF32 && inputs[1] == DataType::kF32 && inputs[2] == DataType::kI64;
 }
 
+// RoiAlign.
 std::vector<OpImporter> RoiAlignImporters() { return {{"RoiAlign", BuildRoiAlign}}; }
 
 }  // namespace tilesmith

@@ -1,7 +1,7 @@
 // Regions of an image brought to one size: He et al., "Mask R-CNN" (2017). Plain.
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -23,6 +23,7 @@ class RoiAlignOp : public Op {
   Shape InferShape(std::span<const Shape> inputs) const override;
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override;
@@ -31,8 +32,5 @@ class RoiAlignOp : public Op {
  private:
   RoiAlignParams params_;
 };
-
-// RoiAlign.
-std::vector<OpImporter> RoiAlignImporters();
 
 }  // namespace tilesmith

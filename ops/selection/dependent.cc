@@ -11,7 +11,7 @@
 #include "layouts/base/sizes.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/selection/boxes_loops.h"
 
 namespace tilesmith {
@@ -198,7 +198,7 @@ struct ScoredBox {
   int64_t index = 0;
 };
 
-// By falling scores, numbers before NaNs, equal ones in the order of their indices.
+// The order is that of falling scores, numbers before NaNs, equal ones in the order of their indices.
 bool ComesAfter(const ScoredBox& a, const ScoredBox& b) {
   const bool a_nan = std::isnan(a.score), b_nan = std::isnan(b.score);
   if (a_nan != b_nan) return a_nan;
@@ -284,6 +284,7 @@ Tensor NonMaxSuppression(const Tensor& boxes, const Tensor& scores, const NmsPar
   return out;
 }
 
+// NonZero, NonMaxSuppression, Compress, Unique.
 std::vector<OpImporter> DependentImporters() {
   return {{"NonZero", BuildNonZero},
           {"NonMaxSuppression", BuildNms},

@@ -2,7 +2,7 @@
 // in a network's tail (tail.h).
 #pragma once
 
-#include "ops/base/op_registry.h"
+#include "ops/base/op.h"
 
 namespace tilesmith {
 
@@ -18,8 +18,5 @@ struct NmsParams {
 // {count, 3}: image, class and box of each that is selected, by image, class and falling score. boxes:
 // {images, n, 4}; scores: {images, classes, n}. Whatever `isa`, the result is the same.
 Tensor NonMaxSuppression(const Tensor& boxes, const Tensor& scores, const NmsParams& params, Isa isa);
-
-// NonZero, NonMaxSuppression, Compress, Unique.
-std::vector<OpImporter> DependentImporters();
 
 }  // namespace tilesmith

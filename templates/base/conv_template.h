@@ -16,7 +16,6 @@
 #include "layouts/base/target.h"
 #include "layouts/shared_buffer.h"
 #include "layouts/tensor.h"
-#include "ops/conv/conv_tensors.h"
 #include "ops/conv/workload.h"
 #include "templates/base/config.h"
 #include "templates/base/loop_features.h"

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "ops/conv/conv_data.h"
+#include "ops/conv/conv.h"
 #include "ops/quantize/quantized_data.h"
 #include "templates/base/conv_template.h"
 

@@ -1,19 +1,33 @@
 #include "templates/cuda_device/op_programs.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
 #include <span>
 #include <string>
+#include <typeindex>
+#include <vector>
 
 #include "layouts/base/sizes.h"
+#include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
+#include "ops/elementwise/functions.h"
 #include "ops/movement/concat.h"
+#include "ops/movement/indexing.h"
+#include "ops/movement/pad.h"
+#include "ops/movement/transpose.h"
 #include "ops/pool/pool.h"
+#include "ops/reduce/normalization.h"
+#include "ops/reduce/reduce.h"
+#include "ops/resize/resize.h"
 #include "templates/cuda/limits.h"
 #include "templates/cuda/text.h"
+#include "templates/cuda_device/product_programs.h"
 #include "templates/cuda_device/program_builder.h"
-#include "templates/cuda_device/walk_programs.h"
+#include "templates/cuda_device/walks.h"
 
 namespace tilesmith::cuda {
 namespace {
@@ -25,10 +39,25 @@ bool AreOfOneType(const KernelRequest& request) {
   return of_one;
 }
 
+bool IsPlain(const KernelRequest& request) { return request.layout.is_nchw(); }
+bool AreReals(const KernelRequest& request) {
+  const DataType type = request.layout.type();
+  return AreOfOneType(request) && (type == DataType::kF32 || type == DataType::kBf16);
+}
+bool ArePlainFloats(const KernelRequest& request) {
+  return IsPlain(request) && AreOfOneType(request) && request.layout.type() == DataType::kF32;
+}
+// In an order in which axes have strides.
+bool AreRealsInRows(const KernelRequest& request) {
+  return AreReals(request) && (IsPlain(request) || request.layout.is_nhwc());
+}
+
 bool IsByteType(DataType type) { return type == DataType::kU8 || type == DataType::kI8; }
 bool IsMoved(DataType type) { return type == DataType::kF32 || type == DataType::kBf16 || IsByteType(type); }
 
 std::string OpsText() { return ProgramText().File("ops.cu").Take(); }
+// The program of one that walks over plain tensors.
+ProgramBuilder Walking(const Op& op) { return {std::string(op.Type()), WalksText()}; }
 
 // Images, channels and pixels of a tensor that has more dimensions than four only in NCHW.
 struct Planes {
@@ -66,7 +95,7 @@ void Move(ProgramBuilder& builder, const Moved& m, size_t slot) {
 }
 
 // Joins channels; padding is behind the last input's.
-std::optional<CudaProgram> ConcatProgram(const KernelRequest& request) {
+std::optional<CudaProgram> ChannelsProgram(const KernelRequest& request) {
   ProgramBuilder builder("Concat", OpsText());
   const int64_t all = request.output[1];
   int64_t first = 0;
@@ -133,8 +162,8 @@ std::optional<CudaProgram> GlobalPoolProgram(const GlobalPoolOp& op, const Kerne
   return builder.Take();
 }
 
-// Operands of fewer dimensions than the output's, and powers, are for WalkProgram.
-std::optional<CudaProgram> BinaryProgram(const BinaryOp& op, const KernelRequest& request) {
+// Operands of fewer dimensions than the output's, and powers, are for PairProgram.
+std::optional<CudaProgram> SameRankProgram(const BinaryOp& op, const KernelRequest& request) {
   const Shape& output = request.output;
   const auto same_rank = [&](const Shape& shape) { return shape.size() == output.size(); };
   if (op.kind() == BinaryKind::kPow || output.size() > 4 || request.inputs.size() != 2 ||
@@ -179,7 +208,347 @@ std::optional<CudaProgram> MapProgram(std::string name, const Activation& activa
   return builder.Take();
 }
 
+std::optional<CudaProgram> ActivationProgram(const ActivationOp& op, const KernelRequest& request) {
+  return MapProgram(std::string(op.Type()), op.activation(), nullptr, request);
+}
+
+std::optional<CudaProgram> ScaleShiftProgram(const ScaleShiftOp& op, const KernelRequest& request) {
+  return MapProgram("ScaleShift", op.activation(), &op, request);
+}
+
+int64_t Count(const Shape& shape) { return ElementCount(shape); }
+
+// What an output axis reads: input position first + i * step along one of `extent`.
+struct Source {
+  int64_t first = 0, step = 1, extent = 1, stride = 0;
+};
+struct Arranged {
+  Axes out;
+  std::vector<Source> sources;
+  int64_t mode = 0, value = 0, base = 0, base_images = 0;
+  DataType type = DataType::kF32;
+};
+
+void AddArrange(ProgramBuilder& builder, Arranged a, size_t slot) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < a.out.size(); ++i)
+    if (a.out[i].size != 1 || a.sources[i].first != 0) order.push_back(i);
+  // Neighbouring threads write neighbouring floats.
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) {
+    return a.out[i].stride == kImages ? kMaxPositions : a.out[i].stride;
+  });
+  builder.Need(order.size() <= kAxes);
+  if (order.size() > kAxes) return;
+  int64_t count = 1;
+  for (const Axis& axis : a.out) count *= axis.size;
+  std::vector<int64_t> numbers = {count, a.value, a.base, a.base_images, std::ssize(order)};
+  const auto add = [&](int64_t behind, const auto& number) {
+    for (size_t d = 0; d < kAxes; ++d) numbers.push_back(d < order.size() ? number(order[d]) : behind);
+  };
+  add(1, [&](size_t i) { return a.out[i].size; });
+  add(0, [&](size_t i) { return a.out[i].stride; });
+  add(0, [&](size_t i) { return a.sources[i].first; });
+  add(1, [&](size_t i) { return a.sources[i].step; });
+  add(1, [&](size_t i) { return a.sources[i].extent; });
+  add(0, [&](size_t i) { return a.sources[i].stride; });
+  numbers.push_back(a.mode);
+  numbers.push_back(ElementBytes(a.type));
+  builder.NeedImage(count);
+  builder.Launch("arrange", count, numbers, {Input(slot)});
+}
+
+// The input seen through the sources of each of the output's axes.
+std::optional<CudaProgram> ArrangementProgram(const Op& op, const KernelRequest& request, Arranged arranged) {
+  ProgramBuilder builder = Walking(op);
+  arranged.out = AxesOf(request.output, request.layout);
+  arranged.type = request.layout.type();
+  AddArrange(builder, std::move(arranged), 0);
+  builder.Stored(request.layout.type(), request.layout.type());
+  return builder.Take();
+}
+
+std::optional<CudaProgram> TransposeProgram(const TransposeOp& op, const KernelRequest& request) {
+  const Axes in = AxesOf(request.inputs[0], request.layout);
+  Arranged a;
+  for (const int64_t from : op.perm()) {
+    const Axis& axis = in[static_cast<size_t>(from)];
+    a.sources.push_back({0, 1, axis.size, axis.stride});
+  }
+  return ArrangementProgram(op, request, std::move(a));
+}
+
+std::optional<CudaProgram> SliceProgram(const SliceOp& op, const KernelRequest& request) {
+  const Axes in = AxesOf(request.inputs[0], request.layout);
+  const std::vector<SliceAxis> axes = op.Axes(request.inputs[0]);
+  Arranged a;
+  for (size_t i = 0; i < axes.size(); ++i)
+    a.sources.push_back({axes[i].start, axes[i].step, in[i].size, in[i].stride});
+  return ArrangementProgram(op, request, std::move(a));
+}
+
+std::optional<CudaProgram> PadProgram(const PadOp& op, const KernelRequest& request) {
+  const Axes in = AxesOf(request.inputs[0], request.layout);
+  Arranged a;
+  a.mode = static_cast<int64_t>(op.mode());
+  a.value = Bits(op.value());
+  for (size_t i = 0; i < in.size(); ++i) a.sources.push_back({-op.begin()[i], 1, in[i].size, in[i].stride});
+  return ArrangementProgram(op, request, std::move(a));
+}
+
+std::optional<CudaProgram> ExpandProgram(const ExpandOp& op, const KernelRequest& request) {
+  const Axes in = AxesOf(request.inputs[0], request.layout);
+  const size_t missing = request.output.size() - in.size();
+  Arranged a;
+  for (size_t i = 0; i < request.output.size(); ++i) {
+    const bool repeats = i < missing || in[i - missing].size == 1;
+    a.sources.push_back({0, 1, request.output[i], repeats ? 0 : in[i - missing].stride});
+  }
+  return ArrangementProgram(op, request, std::move(a));
+}
+
+std::optional<CudaProgram> ConcatProgram(const ConcatOp& op, const KernelRequest& request) {
+  if (op.axis() == 1 && request.output.size() >= 2 && AreOfOneType(request) && IsMoved(request.layout.type()))
+    return ChannelsProgram(request);
+  if (!ArePlainFloats(request)) return std::nullopt;
+  ProgramBuilder builder = Walking(op);
+  const Axes whole = AxesOf(request.output);
+  const auto axis = static_cast<size_t>(op.axis());
+  int64_t first = 0;
+  for (size_t slot = 0; slot < request.inputs.size(); ++slot) {
+    const Axes in = AxesOf(request.inputs[slot]);
+    Arranged a{.out = whole, .sources = {}};
+    for (const Axis& one : in) a.sources.push_back({0, 1, one.size, one.stride});
+    a.out[axis].size = in[axis].size;
+    (whole[axis].stride == kImages ? a.base_images : a.base) =
+        whole[axis].stride == kImages ? first : first * whole[axis].stride;
+    first += in[axis].size;
+    AddArrange(builder, std::move(a), slot);
+  }
+  return builder.Take();
+}
+
+// An operand as the output sees it.
+Axes Broadcast(const Shape& shape, const Shape& output) {
+  const Axes own = AxesOf(shape);
+  Axes axes(output.size());
+  for (size_t i = 0; i < output.size(); ++i) {
+    const size_t missing = output.size() - own.size();
+    axes[i] = {output[i], i < missing || own[i - missing].size == 1 ? 0 : own[i - missing].stride};
+  }
+  return axes;
+}
+
+std::optional<CudaProgram> PairProgram(const BinaryOp& op, const KernelRequest& request) {
+  if (auto program = SameRankProgram(op, request)) return program;
+  if (!ArePlainFloats(request) || request.inputs.size() != 2) return std::nullopt;
+  ProgramBuilder builder = Walking(op);
+  const int64_t count = Count(request.output);
+  std::vector<int64_t> numbers = {count, static_cast<int64_t>(op.kind())};
+  AddWalk(builder, AxesOf(request.output), numbers);
+  for (const Shape& shape : request.inputs) AddWalk(builder, Broadcast(shape, request.output), numbers);
+  builder.NeedImage(count);
+  builder.Launch("pair", count, numbers, {Input(0), Input(1)});
+  return builder.Take();
+}
+
+constexpr std::array kFunctions = {FunctionKind::kAbs,      FunctionKind::kElu,  FunctionKind::kErf,
+                                   FunctionKind::kExp,      FunctionKind::kGelu, FunctionKind::kGeluTanh,
+                                   FunctionKind::kLog,      FunctionKind::kNeg,  FunctionKind::kReciprocal,
+                                   FunctionKind::kSoftplus, FunctionKind::kSqrt, FunctionKind::kMish,
+                                   FunctionKind::kSelu};
+
+std::optional<CudaProgram> FunctionProgram(const FunctionOp& op, const KernelRequest& request) {
+  const Function& function = op.function();
+  ProgramBuilder builder = Walking(op);
+  builder.Need(IsPlain(request) || request.layout.is_nhwc());
+  const auto found = std::ranges::find(kFunctions, function.kind);
+  builder.Need(found != kFunctions.end());
+  const int64_t count = Count(request.output);
+  std::vector<int64_t> numbers = {count, found - kFunctions.begin(), Bits(function.alpha),
+                                  Bits(function.beta), request.layout.element_bytes()};
+  // An image lies in one row in every layout without padding.
+  const int64_t images = request.output.empty() ? 1 : request.output[0];
+  for (int i = 0; i < 2; ++i)
+    AddWalk(builder, {{images, kImages}, {images == 0 ? 0 : count / images, 1}}, numbers);
+  builder.NeedImage(count);
+  builder.Launch("function", count, numbers, {Input(0)});
+  builder.Stored(request.layout.type(), request.layout.type());
+  return builder.Take();
+}
+
+template <typename IsInner>
+std::pair<Axes, Axes> Divided(const Axes& axes, const IsInner& is_inner) {
+  std::pair<Axes, Axes> both;
+  for (size_t i = 0; i < axes.size(); ++i)
+    (is_inner(static_cast<int64_t>(i)) ? both.second : both.first).push_back(axes[i]);
+  return both;
+}
+
+std::optional<CudaProgram> ReduceProgram(const ReduceOp& op, const KernelRequest& request) {
+  ProgramBuilder builder = Walking(op);
+  const auto [outer, inner] = Divided(AxesOf(request.inputs[0]), [&](int64_t axis) {
+    return std::ranges::find(op.axes(), axis) != op.axes().end();
+  });
+  const int64_t groups = SizeOf(outer), count = SizeOf(inner), lanes = LanesFor(count);
+  std::vector<int64_t> numbers = {groups, count, lanes, static_cast<int64_t>(op.kind())};
+  AddWalk(builder, outer, numbers);
+  AddWalk(builder, inner, numbers);
+  AddWalk(builder, AxesOf(request.output), numbers);
+  builder.Need(count > 0);
+  AddGroups(builder, "reduce", groups, lanes, numbers, Input(0));
+  return builder.Take();
+}
+
+std::optional<CudaProgram> SoftmaxProgram(const SoftmaxOp& op, const KernelRequest& request) {
+  ProgramBuilder builder = Walking(op);
+  const auto [outer, inner] = Divided(AxesOf(request.output), [&](int64_t axis) {
+    return op.first_axis() <= axis && axis <= op.last_axis();
+  });
+  AddSoftmax(builder, {.outer = outer, .inner = inner, .logarithm = op.logarithm()}, Input(0), kOutput);
+  return builder.Take();
+}
+
+std::optional<CudaProgram> NormalizationProgram(const NormalizationOp& op, const KernelRequest& request) {
+  const Normalization& n = op.normalization();
+  ProgramBuilder builder = Walking(op);
+  constexpr size_t kNumbers = 12;  // NORMALIZE_INTS of walks.cu
+  const Shape& shape = request.inputs[0];
+  builder.Need(HasNormalizationKernel(shape, n) && !n.axes.empty() && Count(shape) > 0);
+  if (shape.size() < 2 || n.axes.empty() || Count(shape) == 0) return builder.Take();
+  Shape view = shape;
+  if (n.groups > 0) {
+    view[1] /= n.groups;
+    view.insert(view.begin() + 1, n.groups);
+  }
+  int64_t count = 1, pixels = 1;
+  for (const int64_t axis : n.axes) count *= axis == 0 ? 1 : view[static_cast<size_t>(axis)];
+  for (size_t i = 2; i < shape.size(); ++i) pixels *= shape[i];
+  const int64_t groups = Count(shape) / shape[0] / count, lanes = LanesFor(count);
+  const int64_t scaled = n.scale.empty() ? 0 : n.by_element ? 2 : 1;
+  const int64_t numbers[] = {shape[0],
+                             groups,
+                             count,
+                             lanes,
+                             static_cast<int64_t>(n.spread),
+                             Bits(n.epsilon),
+                             scaled,
+                             pixels,
+                             std::ssize(n.scale)};
+  AddGroups(builder, "normalize", Checked(shape[0]) * groups, lanes, numbers, Input(0));
+  builder.PadNumbers(kNumbers);
+  builder.Weights(n.scale);
+  builder.Weights(n.shift);
+  return builder.Take();
+}
+
+std::optional<CudaProgram> ResizeProgram(const ResizeOp& op, const KernelRequest& request) {
+  if (!op.HasFastKernel()) return std::nullopt;  // more than two axes, or more than two elements
+  const Dims4 in = ToDims4(request.inputs[0]), out = ToDims4(request.output);
+  const int64_t padded = request.layout.PaddedChannels(in.c);
+  std::vector<int64_t> numbers = {in.n, in.c,  padded, request.layout.BlockFor(in.c), in.h,
+                                  in.w, out.h, out.w,  request.layout.element_bytes()};
+  for (const size_t axis : {2, 3})
+    for (const ResizeTap& tap : ResizeTaps(op.params(), axis))
+      numbers.insert(numbers.end(), {tap.low, tap.high, Bits(tap.weight)});
+  ProgramBuilder builder = Walking(op);
+  const Checked elements = Checked(in.n) * padded * out.h * out.w;
+  builder.NeedImage(elements);
+  builder.NeedImage(Checked(padded) * in.h * in.w);
+  builder.Launch("resize", elements, numbers, {Input(0)});
+  builder.Stored(request.layout.type(), request.layout.type());
+  return builder.Take();
+}
+
+// The data's axes in front of and behind the chosen one, the indices' between them.
+std::optional<CudaProgram> GatherProgram(const GatherOp& op, const KernelRequest& request) {
+  const DataType index = request.InputType(1);
+  if (request.InputType(0) != DataType::kF32 || (index != DataType::kI64 && index != DataType::kI32))
+    return std::nullopt;
+  const auto axis = static_cast<size_t>(op.axis());
+  const Axes data = AxesOf(request.inputs[0]), indices = AxesOf(request.inputs[1]);
+  const int64_t count = Count(request.output);
+  Axes from, chosen;
+  const auto add = [&](const Axis& one, bool of_data) {
+    from.push_back({one.size, of_data ? one.stride : 0});
+    chosen.push_back({one.size, of_data ? 0 : one.stride});
+  };
+  for (size_t i = 0; i < axis; ++i) add(data[i], true);
+  for (const Axis& one : indices) add(one, false);
+  for (size_t i = axis + 1; i < data.size(); ++i) add(data[i], true);
+  ProgramBuilder builder = Walking(op);
+  std::vector<int64_t> numbers = {count, data[axis].size, data[axis].stride, ElementBytes(index)};
+  for (const Axes& axes : {from, chosen, AxesOf(request.output)}) AddWalk(builder, axes, numbers);
+  builder.NeedImage(count);
+  builder.Launch("gather", count, numbers, {Input(0), Input(1)}).inputs[1].element_bytes =
+      ElementBytes(index);
+  return builder.Take();
+}
+
+std::optional<CudaProgram> LrnProgram(const LrnOp& op, const KernelRequest& request) {
+  const LrnParameters& p = op.parameters();
+  const Shape& shape = request.output;
+  ProgramBuilder builder = Walking(op);
+  const int64_t count = Count(shape), before = (p.size - 1) / 2;
+  builder.Need(count > 0);
+  if (count == 0) return builder.Take();
+  const auto bits = [](double value) { return Bits(static_cast<float>(value)); };
+  const int64_t numbers[] = {shape[0],
+                             shape[1],
+                             count / shape[0] / shape[1],
+                             std::min(before, shape[1]),
+                             std::min(p.size - 1 - before, shape[1]),
+                             bits(p.alpha / static_cast<double>(p.size)),
+                             bits(p.bias),
+                             bits(p.beta)};
+  builder.NeedImage(count);
+  builder.Launch("lrn", count, numbers, {Input(0)});
+  return builder.Take();
+}
+
+// How a type of op is computed, and of which tensors at all.
+struct Maker {
+  bool (*takes)(const KernelRequest&);
+  std::optional<CudaProgram> (*make)(const Op&, const KernelRequest&);
+};
+using Makers = std::map<std::type_index, Maker>;
+
+bool TakesAny(const KernelRequest&) { return true; }
+
+template <typename T, auto make>
+Makers::value_type For(bool (*takes)(const KernelRequest&)) {
+  return {typeid(T), {takes, [](const Op& op, const KernelRequest& request) {
+                        return make(static_cast<const T&>(op), request);
+                      }}};
+}
+
 }  // namespace
+
+std::optional<CudaProgram> ProgramOf(const Op& op, const KernelRequest& request) {
+  static const Makers makers = {
+      For<ActivationOp, ActivationProgram>(AreReals),
+      For<AttentionOp, AttentionProgram>(ArePlainFloats),
+      For<BinaryOp, PairProgram>(AreReals),
+      For<ConcatOp, ConcatProgram>(TakesAny),
+      For<ExpandOp, ExpandProgram>(AreRealsInRows),
+      For<FunctionOp, FunctionProgram>(AreReals),
+      For<GatherOp, GatherProgram>(TakesAny),
+      For<GlobalPoolOp, GlobalPoolProgram>(AreReals),
+      For<LrnOp, LrnProgram>(ArePlainFloats),
+      For<MatMulOp, MatMulProgram>(ArePlainFloats),
+      For<NormalizationOp, NormalizationProgram>(ArePlainFloats),
+      For<PadOp, PadProgram>(AreRealsInRows),
+      For<PoolOp, PoolProgram>(AreReals),
+      For<ReduceOp, ReduceProgram>(ArePlainFloats),
+      For<ResizeOp, ResizeProgram>(AreReals),
+      For<ScaleShiftOp, ScaleShiftProgram>(AreReals),
+      For<SliceOp, SliceProgram>(AreRealsInRows),
+      For<SoftmaxOp, SoftmaxProgram>(ArePlainFloats),
+      For<TransposeOp, TransposeProgram>(AreRealsInRows),
+  };
+  const auto found = makers.find(typeid(op));
+  if (found == makers.end() || !found->second.takes(request)) return std::nullopt;
+  return found->second.make(op, request);
+}
 
 std::optional<CudaProgram> TransformProgram(const Shape& shape, const Layout& from, const Layout& to) {
   if (!IsMoved(from.type()) || !IsMoved(to.type())) return std::nullopt;
@@ -189,24 +558,6 @@ std::optional<CudaProgram> TransformProgram(const Shape& shape, const Layout& fr
   Move(builder, {planes, from, to, planes.channels, 0, to.PaddedChannels(planes.channels)}, 0);
   builder.Stored(from.type(), to.type());
   return builder.Take();
-}
-
-std::optional<CudaProgram> ProgramOf(const Op& op, const KernelRequest& request) {
-  const DataType type = request.layout.type();
-  if (!AreOfOneType(request) || !IsMoved(type)) return WalkProgram(op, request);
-  const auto* concat = dynamic_cast<const ConcatOp*>(&op);
-  if (concat != nullptr && concat->axis() == 1 && request.output.size() >= 2) return ConcatProgram(request);
-  if (IsByteType(type)) return WalkProgram(op, request);
-  if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) return PoolProgram(*pool, request);
-  if (const auto* pool = dynamic_cast<const GlobalPoolOp*>(&op)) return GlobalPoolProgram(*pool, request);
-  if (const auto* binary = dynamic_cast<const BinaryOp*>(&op)) {
-    if (auto program = BinaryProgram(*binary, request)) return program;
-  }
-  if (const auto* act = dynamic_cast<const ActivationOp*>(&op))
-    return MapProgram(std::string(op.Type()), act->activation(), nullptr, request);
-  if (const auto* scale = dynamic_cast<const ScaleShiftOp*>(&op))
-    return MapProgram("ScaleShift", scale->activation(), scale, request);
-  return WalkProgram(op, request);
 }
 
 }  // namespace tilesmith::cuda

@@ -21,7 +21,6 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/tensor.h"
 #include "ops/base/op.h"
-#include "ops/base/op_machine.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith {

@@ -1,4 +1,4 @@
-#include "ops/dense/matmul_kernel.h"
+#include "ops/dense/matmul.h"
 #include "templates/base/forwarded_kernel.h"
 #include "templates/matmul/schedule.h"
 

@@ -11,7 +11,6 @@
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/functions.h"
-#include "ops/elementwise/prelu.h"
 #include "ops/pool/pool.h"
 #include "ops/resize/resize.h"
 #include "tests/ops/typed_kernel_check.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "ops/base/run_once.h"
+#include "ops/base/op.h"
 #include "ops/sampling/roi_align.h"
 #include "ops/selection/dependent.h"
 #include "tests/support/random.h"

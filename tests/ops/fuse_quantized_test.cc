@@ -4,8 +4,7 @@
 #include "ops/elementwise/batch_norm.h"
 #include "ops/movement/concat.h"
 #include "ops/passes/passes.h"
-#include "ops/pool/quantized_average_pool.h"
-#include "ops/pool/quantized_max_pool.h"
+#include "ops/pool/quantized_pool.h"
 #include "ops/quantize/byte_table.h"
 #include "ops/quantize/quantized_binary.h"
 #include "ops/quantize/quantized_conv.h"
@@ -46,7 +45,7 @@ TEST(FuseQuantized, AConvItsReluAndWhatQuantisesAreOneOp) {
   net.graph.MarkOutput(net.Stored(net.Relu(net.Conv(x, 11, 3))));
   const Graph fused = FuseQuantized(net.graph);
   EXPECT_THAT(Types(fused), ElementsAre("Input", "QuantizeLinear", "QuantizedConv", "DequantizeLinear"));
-  const auto& conv = dynamic_cast<const QuantizedConvOp&>(*fused.node(2).op);
+  const auto& conv = *fused.As<QuantizedConvOp>(2);
   EXPECT_EQ(conv.params().limits.low, 119);
   EXPECT_EQ(conv.params().limits.high, 255);
   ExpectWithinAStep(net.graph, fused, 0.02f, 0.01);
@@ -78,7 +77,7 @@ TEST(FuseQuantized, AConvTakesTheSumBehindItAlong) {
     net.graph.MarkOutput(net.Stored(net.Relu(swapped ? net.Add(x, conv) : net.Add(conv, x))));
     const Graph fused = FuseQuantized(net.graph);
     ASSERT_THAT(Types(fused), ElementsAre("Input", "QuantizeLinear", "QuantizedConv", "DequantizeLinear"));
-    const auto& op = dynamic_cast<const QuantizedConvOp&>(*fused.node(2).op);
+    const auto& op = *fused.As<QuantizedConvOp>(2);
     ASSERT_TRUE(op.params().sum);
     EXPECT_EQ(op.params().sum->residual, net.activations);
     EXPECT_EQ(op.params().sum->limits.low, 119);

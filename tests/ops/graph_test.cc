@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "layouts/base/error.h"
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/binary.h"
 #include "ops/graph/reference_run.h"

@@ -4,7 +4,6 @@
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
-#include "ops/elementwise/prelu.h"
 #include "ops/movement/concat.h"
 #include "ops/movement/pad.h"
 #include "ops/movement/transpose.h"

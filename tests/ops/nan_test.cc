@@ -5,7 +5,6 @@
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/functions.h"
-#include "ops/elementwise/prelu.h"
 #include "ops/pool/pool.h"
 #include "ops/reduce/reduce.h"
 #include "tests/ops/kernel_check.h"

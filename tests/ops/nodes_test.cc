@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 
 #include "ops/conv/conv.h"
-#include "ops/conv/conv_data.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/pool/pool.h"
 #include "tests/ops/test_node.h"

@@ -48,7 +48,7 @@ TEST(RecognizeGates, HardSwishHoweverItIsSpelt) {
     const Graph found = OptimizeGraph(net.graph);
     ExpectSame(net.graph, found);
     EXPECT_EQ(found.size(), 2u) << fmt::format("{}", fmt::join(Types(found), " "));
-    const auto* op = dynamic_cast<const ScaleShiftOp*>(found.node(1).op.get());
+    const auto* op = found.As<ScaleShiftOp>(1);
     return op == nullptr ? ActivationKind::kNone : op->activation().kind;
   };
   const Activation relu6{ActivationKind::kClip, 0, 6};

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "ops/dense/gemm.h"
-#include "ops/elementwise/prelu.h"
+#include "ops/elementwise/activations.h"
 #include "ops/movement/transpose.h"
 #include "ops/pool/pool.h"
 #include "tests/ops/test_net.h"

@@ -6,7 +6,7 @@
 #include "ops/dense/attention.h"
 #include "ops/dense/gemm.h"
 #include "ops/dense/matmul.h"
-#include "ops/dense/product_task.h"
+#include "ops/dense/tasks.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
 #include "ops/movement/transpose.h"

@@ -32,7 +32,7 @@ struct WrittenModel {
     spec.op_type = type;
     for (const auto& [name, value] : attributes) spec.attributes.emplace(name, value);
     for (const Id id : inputs) {
-      const auto* constant = dynamic_cast<const ConstantOp*>(net.graph.node(id).op.get());
+      const auto* constant = net.graph.As<ConstantOp>(id);
       spec.inputs.push_back({true, net.graph.node(id).shape, net.graph.node(id).type,
                              constant == nullptr ? nullptr : constant->value()});
     }

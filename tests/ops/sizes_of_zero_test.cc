@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/graph/reference_run.h"
 #include "ops/passes/passes.h"
 #include "tests/ops/test_node.h"
@@ -25,10 +25,7 @@ Tensor None(const Shape& shape, DataType type = DataType::kF32) { return Tensor(
 // How many nodes there are beside inputs and constants.
 int64_t ComputedNodes(const Graph& graph) {
   int64_t count = 0;
-  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const Op& op = *graph.node(id).op;
-    count += dynamic_cast<const InputOp*>(&op) == nullptr && dynamic_cast<const ConstantOp*>(&op) == nullptr;
-  }
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) count += !graph.IsSource(id);
   return count;
 }
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
@@ -118,7 +118,7 @@ inline void ExpectSame(const Graph& before, const Graph& after) {
 inline const ConvOp& ConvNamed(const Graph& graph, const std::string& name) {
   const auto id = graph.Find(name);
   if (!id) throw std::runtime_error("no node " + name);
-  return dynamic_cast<const ConvOp&>(*graph.node(*id).op);
+  return *graph.As<ConvOp>(*id);
 }
 
 }  // namespace tilesmith

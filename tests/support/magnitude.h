@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "ops/conv/conv.h"
-#include "ops/conv/conv_data.h"
 
 namespace tilesmith {
 

@@ -14,7 +14,6 @@
 
 #include "layouts/transform.h"
 #include "ops/conv/conv.h"
-#include "ops/conv/conv_data.h"
 #include "templates/base/conv_error.h"
 #include "templates/base/conv_template.h"
 #include "tests/support/guarded_run.h"

@@ -12,7 +12,6 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
 #include "ops/conv/conv.h"
-#include "ops/conv/conv_data.h"
 #include "templates/base/conv_error.h"
 #include "templates/base/conv_template.h"
 #include "templates/base/task_places.h"

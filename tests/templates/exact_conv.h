@@ -6,7 +6,7 @@
 
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
-#include "ops/conv/conv_data.h"
+#include "ops/conv/conv.h"
 #include "templates/base/conv_template.h"
 #include "tests/support/random.h"
 #include "tests/support/test_cpu.h"

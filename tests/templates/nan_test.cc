@@ -9,7 +9,6 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
 #include "ops/conv/conv.h"
-#include "ops/conv/conv_data.h"
 #include "templates/base/conv_template.h"
 #include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"

@@ -83,7 +83,7 @@ class ExplainTest : public testing::Test {
 
   static Record Tried(const char* node, int64_t in, int64_t out, double seconds) {
     const Graph graph = Network();
-    const auto& conv = dynamic_cast<const ConvOp&>(*graph.node(graph.Find(node).value()).op);
+    const auto& conv = *graph.As<ConvOp>(graph.Find(node).value());
     Record record = SyntheticRecord(conv.workload(), in, out, seconds);
     record.target = TestCpu();
     record.conditions.threads = 1;

@@ -19,7 +19,7 @@ inline void WriteMadeUpLog(const std::string& model, const std::string& input, c
   std::set<std::string> known;
   const Graph graph = LoadModel({.model = model, .input_shapes = {input}});
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
+    const auto* conv = graph.As<ConvOp>(id);
     if (!conv || !known.insert(WorkloadToString(conv->workload())).second) continue;
     for (const int64_t block : {8, 16}) {
       Record record;

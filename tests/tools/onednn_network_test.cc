@@ -8,7 +8,7 @@
 #include <random>
 
 #include "layouts/transform.h"
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/binary.h"

@@ -12,7 +12,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/visible.h"
-#include "ops/conv/fusion.h"
+#include "ops/dense/tasks.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_files.h"
 #include "tools/bench/random_tensor.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/conv/conv_data.h"
+#include "ops/conv/conv.h"
 #include "ops/quantize/quantized_data.h"
 #include "tools/onednn/onednn.h"
 

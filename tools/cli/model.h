@@ -9,7 +9,7 @@
 
 #include "ops/graph/graph.h"
 #include "ops/onnx/onnx_import.h"
-#include "ops/qdq/model_quantization.h"
+#include "ops/qdq/qdq_model.h"
 #include "tools/cli/args.h"
 
 namespace tilesmith {

@@ -6,8 +6,7 @@
 #include <cctype>
 #include <map>
 
-#include "ops/conv/fusion.h"
-#include "ops/dense/product_task.h"
+#include "ops/dense/tasks.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith {

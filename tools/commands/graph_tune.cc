@@ -5,7 +5,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "ops/conv/convolution.h"
+#include "ops/conv/conv.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
@@ -189,7 +189,7 @@ class GraphTuneCommand : public Command {
   // Those of bytes among them, which run without a record as well.
   static bool IsConv(const Graph& graph, const std::string& node) {
     const auto id = graph.Find(node);
-    return id && dynamic_cast<const ConvolutionOp*>(graph.node(*id).op.get()) != nullptr;
+    return id && graph.As<ConvolutionOp>(*id) != nullptr;
   }
 
   void AddFacts(Report& report, const GraphTunedModel& tuned) const {

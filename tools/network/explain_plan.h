@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "graph_tuner/explain/best_plans.h"
 #include "graph_tuner/explain/explain.h"
 #include "graph_tuner/explain/layout_tries.h"
 #include "tools/cli/graph_tuning.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/quantize/quantized_conv.h"
 #include "tools/onednn/onednn_twin.h"

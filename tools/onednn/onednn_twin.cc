@@ -11,7 +11,7 @@
 #include "ops/elementwise/binary.h"
 #include "ops/movement/concat.h"
 #include "ops/pool/pool.h"
-#include "ops/pool/quantized_max_pool.h"
+#include "ops/pool/quantized_pool.h"
 
 namespace tilesmith {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "graph_tuner/executor/heuristic_plan.h"
-#include "graph_tuner/plan/default_record.h"
+#include "graph_tuner/plan/plan.h"
 #include "layouts/base/error.h"
 #include "templates/cuda_device/cudnn_library.h"
 #include "tools/cli/accuracy.h"

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "graph_tuner/executor/heuristic_plan.h"
-#include "graph_tuner/plan/default_record.h"
+#include "graph_tuner/plan/plan.h"
 
 namespace tilesmith {
 

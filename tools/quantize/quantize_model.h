@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/qdq/model_quantization.h"
+#include "ops/qdq/qdq_model.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"

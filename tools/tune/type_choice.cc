@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "graph_tuner/solvers/k_best.h"
-#include "graph_tuner/solvers/solve_auto.h"
+#include "graph_tuner/solvers/solver.h"
 #include "layouts/base/check.h"
 #include "layouts/base/visible.h"
 #include "ops/base/quantization.h"

@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) pair(const TsArgs a) {
   a.out[offset_of(s.out, e, a.out_stride)] = value;
 }
 
-// A function of every element, in the order of FUNCTIONS in walk_programs.cc.
+// A function of every element, in the order of FUNCTIONS in op_programs.cc.
 struct Function {
   int count, kind, alpha, beta, bytes;
   Walk in, out;

@@ -15,7 +15,7 @@ namespace {
 ConvWorkload Workload() {
   Graph graph("net");
   AddConv(graph, "a", AddInput(graph, {1, 8, 4, 4}), 16);
-  return dynamic_cast<const ConvOp&>(*graph.node(1).op).workload();
+  return graph.As<ConvOp>(1)->workload();
 }
 
 TEST(Corrections, WithoutAnyEverythingCostsWhatItDoesAlone) {

@@ -7,10 +7,8 @@
 #include <fstream>
 
 #include "graph_tuner/costs/costs_file.h"
-#include "graph_tuner/costs/costs_timing.h"
 #include "graph_tuner/costs/crossing_costs.h"
 #include "graph_tuner/costs/layout_forms.h"
-#include "graph_tuner/costs/transform_costs.h"
 #include "layouts/transform.h"
 #include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/temporary_files.h"

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/activations.h"
@@ -246,7 +246,7 @@ Plan RandomPlan(const Graph& graph, const Target& cpu, TestRandom& random) {
     const Node& node = graph.node(id);
     NodePlan planned;
     planned.node = node.name;
-    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
+    if (const auto* conv = graph.As<ConvOp>(id)) {
       for (int attempt = 0; attempt < 10; ++attempt) {
         planned.record = RandomRecord(conv->workload(), cpu, random);
         if (planned.record->layouts.out == favourite) break;

@@ -194,6 +194,7 @@ class ThrowingOp : public Op {
   std::string_view Type() const override { return "Throwing"; }
   std::string Signature() const override { return "Throwing"; }
   Shape InferShape(std::span<const Shape> inputs) const override { return inputs[0]; }
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override {
     if (*armed_) throw std::runtime_error("as arranged");
     return *inputs[0];
@@ -229,6 +230,7 @@ class CallingOp : public Op {
   std::string_view Type() const override { return "Calling"; }
   std::string Signature() const override { return "Calling"; }
   Shape InferShape(std::span<const Shape> inputs) const override { return inputs[0]; }
+  Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   Tensor Reference(std::span<const Tensor* const> inputs) const override {
     call_();
     return *inputs[0];

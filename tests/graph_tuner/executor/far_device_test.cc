@@ -8,7 +8,7 @@
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/executor/compiled_network.h"
 #include "layouts/base/error.h"
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/binary.h"
 #include "ops/movement/concat.h"

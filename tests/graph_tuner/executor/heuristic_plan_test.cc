@@ -5,7 +5,7 @@
 #include <set>
 
 #include "graph_tuner/executor/placement.h"
-#include "graph_tuner/plan/default_record.h"
+#include "graph_tuner/plan/plan.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
 #include "tests/graph_tuner/support/executor_testing.h"

@@ -10,7 +10,7 @@
 
 #include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/heuristic_plan.h"
-#include "ops/conv/conv_data.h"
+#include "ops/conv/conv.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
 #include "templates/base/conv_template.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "graph_tuner/check/network_check.h"
-#include "graph_tuner/plan/fused_nodes.h"
+#include "graph_tuner/plan/plan.h"
 #include "graph_tuner/problem/graph_tune.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
@@ -46,7 +46,7 @@ std::vector<Record> RandomLog(const Graph& graph, const Target& cpu, uint64_t se
   TestRandom random(seed);
   std::vector<Record> records;
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
+    const auto* conv = graph.As<ConvOp>(id);
     if (conv != nullptr) AddRandomRecords(conv->workload(), cpu, random, records);
   }
   for (const FusablePair& pair : FusablePairs(graph)) AddRandomRecords(pair.workload, cpu, random, records);

@@ -63,7 +63,7 @@ TEST(QuantizedNetwork, TheGraphTunerChoosesItsLayouts) {
 std::vector<Record> ByteRecords(const Graph& graph, const Target& cpu, int threads) {
   std::vector<Record> records;
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const auto* conv = dynamic_cast<const ConvolutionOp*>(graph.node(id).op.get());
+    const auto* conv = graph.As<ConvolutionOp>(id);
     if (conv == nullptr || !conv->workload().bytes) continue;
     const ConvWorkload& w = conv->workload();
     const ConvTemplate& conv_template = DirectInt8Template();

@@ -50,7 +50,7 @@ Graph WithWeights(const Graph& graph) {
   return RewriteGraph(graph,
                       [&](Graph::NodeId id, const std::vector<Graph::NodeId>& inputs,
                           Graph& result) -> std::optional<Graph::NodeId> {
-                        const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
+                        const auto* conv = graph.As<ConvOp>(id);
                         if (conv == nullptr) return std::nullopt;
                         auto weights = std::make_shared<Tensor>(conv->workload().weights_shape());
                         for (int64_t i = 0; i < weights->size(); ++i)
@@ -106,7 +106,7 @@ TEST(TransposeView, CostsNothingWhereConvsWorkInNhwc) {
   const Graph graph = OptimizeGraph(WithWeights(ChannelsLast(1, 4)));
   std::vector<Record> log;
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
+    const auto* conv = graph.As<ConvOp>(id);
     if (conv == nullptr) continue;
     for (const int64_t block : {0, 8}) log.push_back(SyntheticRecord(conv->workload(), block, block, 1e-6));
   }

@@ -1,11 +1,10 @@
-#include "graph_tuner/explain/best_plans.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "graph_tuner/explain/explain.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "tests/graph_tuner/support/explain_sample.h"
 #include "tests/graph_tuner/support/plan_enumerator.h"

@@ -181,7 +181,7 @@ TEST(Explain, SaysWhyTheSlowerConvIsChosen) {
   Graph graph("g");
   const Id a = AddConv(graph, "a", AddInput(graph, {1, 8, 4, 4}), 16), b = AddConv(graph, "b", a, 16, 3);
   graph.MarkOutput(b);
-  const auto workload = [&](Id id) { return dynamic_cast<const ConvOp&>(*graph.node(id).op).workload(); };
+  const auto workload = [&](Id id) { return graph.As<ConvOp>(id)->workload(); };
   const std::vector<Record> log = {SyntheticRecord(workload(a), 1, 8, 10),
                                    SyntheticRecord(workload(b), 8, 1, 7),
                                    SyntheticRecord(workload(b), 16, 1, 5)};

@@ -14,7 +14,7 @@ class LayoutTriesTest : public testing::Test {
     reader_.cpu = SyntheticCpu();
     reader_.threads = 2;
   }
-  const ConvWorkload& workload() const { return dynamic_cast<const ConvOp&>(*graph_.node(1).op).workload(); }
+  const ConvWorkload& workload() const { return graph_.As<ConvOp>(1)->workload(); }
   Record Tried(int64_t in, int64_t out, double seconds) const {
     return SyntheticRecord(workload(), in, out, seconds);
   }

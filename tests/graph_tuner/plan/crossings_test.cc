@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "graph_tuner/executor/compiled_network.h"
-#include "graph_tuner/plan/packed_weights.h"
+#include "graph_tuner/plan/plan.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
@@ -48,7 +48,7 @@ TEST(Crossings, AreThoseOfTheProgram) {
     plan.threads = kThreads;
     int digits = i;
     for (const char* name : {"a", "b", "c", "d"}) {
-      const auto& conv = dynamic_cast<const ConvOp&>(*graph.node(*graph.Find(name)).op);
+      const auto& conv = *graph.As<ConvOp>(*graph.Find(name));
       const Record record = SyntheticRecord(conv.workload(), 8, 8, 1);
       NodePlan node{name, "Conv", record.layouts, record, 0};
       node.split = splits[static_cast<size_t>(digits % 3)];
@@ -141,7 +141,7 @@ TEST(Crossings, WeightsFromMemoryAreReadByEveryThreadThatComputesRows) {
   SyntheticCosts costs(1);
   costs.seconds_per_crossed_byte = 1e-9;
   costs.distance_factors = {{64e-9, 1}, {256e-9, 4}};
-  Record record = SyntheticRecord(dynamic_cast<const ConvOp&>(*graph.node(a).op).workload(), 8, 8, 1);
+  Record record = SyntheticRecord(graph.As<ConvOp>(a)->workload(), 8, 8, 1);
   const double half = PackedWeightBytes(record, SyntheticCpu()) / kThreads;
   const auto seconds = [&](Split split, const CorePlacement& at) {
     Crossings crossings(graph, costs, SyntheticCpu(), kThreads, false, at);

@@ -8,7 +8,7 @@
 
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/text_file.h"
-#include "ops/conv/fusion.h"
+#include "ops/dense/tasks.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
 #include "tests/graph_tuner/support/synthetic.h"

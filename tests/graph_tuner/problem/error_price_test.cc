@@ -40,7 +40,7 @@ class ErrorBudgetTest : public testing::Test {
     const Graph::NodeId b = AddConv(graph_, "b", a, 32, 1);
     graph_.MarkOutput(AddConv(graph_, "c", b, 64, 3));
     for (Graph::NodeId id = 0; id < graph_.size(); ++id) {
-      const auto* conv = dynamic_cast<const ConvOp*>(graph_.node(id).op.get());
+      const auto* conv = graph_.As<ConvOp>(id);
       if (conv == nullptr) continue;
       AddRecords(conv->workload(), seed);
       options_.errors.squares[graph_.node(id).name] = 1e-6 * (0.1 + HashFraction(graph_.node(id).name, seed));

@@ -30,7 +30,7 @@ class WeightLimitTest : public testing::Test {
     const Graph::NodeId b = AddConv(graph_, "b", a, 256, 1);
     graph_.MarkOutput(AddConv(graph_, "c", b, 64, 3));
     for (Graph::NodeId id = 0; id < graph_.size(); ++id) {
-      const auto* conv = dynamic_cast<const ConvOp*>(graph_.node(id).op.get());
+      const auto* conv = graph_.As<ConvOp>(id);
       if (conv) AddRecords(conv->workload(), seed);
     }
   }

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph_tuner/plan/fused_nodes.h"
+#include "graph_tuner/plan/plan.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/problem/build_problem.h"
 #include "layouts/base/error.h"
@@ -24,7 +24,7 @@ NodePlan Tolerant(const char* node, const char* type, const char* layout) {
 }
 
 NodePlan Chosen(const char* node, const Graph& graph, int64_t in, int64_t out, double seconds) {
-  const auto& conv = dynamic_cast<const ConvOp&>(*graph.node(*graph.Find(node)).op);
+  const auto& conv = *graph.As<ConvOp>(*graph.Find(node));
   const Record record = SyntheticRecord(conv.workload(), in, out, seconds);
   return {node, "Conv", record.layouts, record, 0};
 }
@@ -241,8 +241,8 @@ TEST(GraphTune, NamesEveryWorkloadTheLogLacksAndTheCommand) {
   const Id b = AddConv(graph, "b", a, 16, 3), c = AddConv(graph, "c", b, 24);
   graph.MarkOutput(c);
   std::vector<Record> log = SyntheticLog(graph, {1, 8}, 1);
-  const std::string b_workload = dynamic_cast<const ConvOp&>(*graph.node(b).op).Signature().substr(5);
-  const std::string c_workload = dynamic_cast<const ConvOp&>(*graph.node(c).op).Signature().substr(5);
+  const std::string b_workload = graph.As<ConvOp>(b)->Signature().substr(5);
+  const std::string c_workload = graph.As<ConvOp>(c)->Signature().substr(5);
   for (Record& record : log) {
     if (WorkloadToString(record.workload) == b_workload) record.conditions.threads = 1;
     if (WorkloadToString(record.workload) == c_workload) record.target.model = "another";
@@ -367,7 +367,7 @@ TEST(GraphTune, SolvesTheBuiltInNetworksExactlyAndQuickly) {
 TEST(FindCandidates, PrefersColdRecordsFullMeasurementsAndTheLastOfAConfig) {
   Graph graph("net");
   graph.MarkOutput(AddConv(graph, "a", AddInput(graph, {1, 8, 4, 4}), 16));
-  const auto& conv = dynamic_cast<const ConvOp&>(*graph.node(1).op);
+  const auto& conv = *graph.As<ConvOp>(1);
   auto find = [&](const std::vector<Record>& log) {
     return FindCandidates(graph, log, SyntheticCpu(), 2).at(WorkloadToString(conv.workload()));
   };

@@ -58,7 +58,7 @@ TEST(Baselines, AreRunOnlyWhereTheyDiffer) {
   // NCHW8c is fastest by far, a alone can write NCHW16c, and nothing writes NCHW32c.
   std::vector<Record> log;
   for (const char* name : {"a", "b"}) {
-    const ConvWorkload& workload = dynamic_cast<const ConvOp&>(*graph.node(*graph.Find(name)).op).workload();
+    const ConvWorkload& workload = graph.As<ConvOp>(*graph.Find(name))->workload();
     for (int64_t block : {1, 8, 0})
       log.push_back(SyntheticRecord(workload, block, block, block == 8 ? 1 : 9));
     if (name[0] == 'a') log.push_back(SyntheticRecord(workload, 16, 16, 9));

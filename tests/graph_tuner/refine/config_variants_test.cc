@@ -1,10 +1,9 @@
-#include "graph_tuner/refine/config_variants.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "graph_tuner/problem/graph_tune.h"
 #include "graph_tuner/refine/prediction_loop.h"
+#include "graph_tuner/refine/rivals.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
 namespace tilesmith {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "graph_tuner/plan/plan_file.h"
-#include "graph_tuner/refine/split_rivals.h"
+#include "graph_tuner/refine/rivals.h"
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
 #include "ops/conv/conv.h"
@@ -70,7 +70,7 @@ class OptimizeNetworkTest : public testing::Test {
     NetworkOptimization work;
     std::vector<NetworkTask> tasks;
     for (Graph::NodeId id = 0; id < graph_.size(); ++id) {
-      const auto* conv = dynamic_cast<const ConvOp*>(graph_.node(id).op.get());
+      const auto* conv = graph_.As<ConvOp>(id);
       if (conv == nullptr || std::ranges::find(work.workloads, conv->workload()) != work.workloads.end())
         continue;
       work.workloads.push_back(conv->workload());

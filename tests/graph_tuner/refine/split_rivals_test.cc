@@ -1,11 +1,10 @@
-#include "graph_tuner/refine/split_rivals.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "graph_tuner/executor/heuristic_plan.h"
-#include "graph_tuner/problem/weight_price.h"
+#include "graph_tuner/problem/error_price.h"
+#include "graph_tuner/refine/rivals.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
 namespace tilesmith {

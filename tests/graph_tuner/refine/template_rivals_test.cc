@@ -1,11 +1,10 @@
-#include "graph_tuner/refine/template_rivals.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
+#include "graph_tuner/refine/rivals.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
 namespace tilesmith {
@@ -20,8 +19,7 @@ class TemplateRivalsTest : public testing::Test {
     options_.cpu = DetectCpu();
     options_.threads = 2;
     for (Graph::NodeId id = 0; id < graph_.size(); ++id)
-      if (const auto* conv = dynamic_cast<const ConvOp*>(graph_.node(id).op.get()))
-        AddRecords(conv->workload());
+      if (const auto* conv = graph_.As<ConvOp>(id)) AddRecords(conv->workload());
   }
 
   void AddRecords(const ConvWorkload& workload) {

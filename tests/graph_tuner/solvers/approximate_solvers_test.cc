@@ -4,11 +4,7 @@
 #include <cmath>
 
 #include "graph_tuner/problem/graph_tune.h"
-#include "graph_tuner/solvers/certificate.h"
-#include "graph_tuner/solvers/solve_beam.h"
-#include "graph_tuner/solvers/solve_dp.h"
-#include "graph_tuner/solvers/solve_exhaustive.h"
-#include "graph_tuner/solvers/solve_pbqp.h"
+#include "graph_tuner/solvers/solver.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
 #include "tests/graph_tuner/support/random_problems.h"

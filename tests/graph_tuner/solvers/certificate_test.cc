@@ -1,6 +1,6 @@
-#include "graph_tuner/solvers/certificate.h"
-
 #include <gtest/gtest.h>
+
+#include "graph_tuner/solvers/solver.h"
 
 namespace tilesmith {
 namespace {

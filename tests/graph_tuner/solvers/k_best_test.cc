@@ -8,7 +8,7 @@
 #include <map>
 
 #include "graph_tuner/problem/build_problem.h"
-#include "graph_tuner/solvers/solve_dp.h"
+#include "graph_tuner/solvers/solver.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
 #include "tests/graph_tuner/support/random_problems.h"

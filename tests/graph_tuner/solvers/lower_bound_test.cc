@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "graph_tuner/solvers/bucket_elimination.h"
-#include "graph_tuner/solvers/solve_exhaustive.h"
+#include "graph_tuner/solvers/solver.h"
 #include "tests/graph_tuner/support/random_problems.h"
 
 namespace tilesmith {

@@ -7,9 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "graph_tuner/solvers/solve_beam.h"
-#include "graph_tuner/solvers/solve_dp.h"
-#include "graph_tuner/solvers/solve_pbqp.h"
+#include "graph_tuner/solvers/solver.h"
 #include "tests/graph_tuner/support/random_problems.h"
 #include "tests/support/subprocess.h"
 #include "tests/support/temporary_files.h"

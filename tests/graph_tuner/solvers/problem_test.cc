@@ -4,7 +4,7 @@
 #include <set>
 
 #include "graph_tuner/solvers/layout_problem.h"
-#include "graph_tuner/solvers/solve_exhaustive.h"
+#include "graph_tuner/solvers/solver.h"
 #include "layouts/base/error.h"
 
 namespace tilesmith {

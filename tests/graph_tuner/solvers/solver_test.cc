@@ -5,13 +5,7 @@
 
 #include <cmath>
 
-#include "graph_tuner/solvers/solve_auto.h"
-#include "graph_tuner/solvers/solve_beam.h"
-#include "graph_tuner/solvers/solve_dp.h"
-#include "graph_tuner/solvers/solve_exhaustive.h"
-#include "graph_tuner/solvers/solve_order.h"
-#include "graph_tuner/solvers/solve_pbqp.h"
-#include "graph_tuner/solvers/solve_reduce.h"
+#include "graph_tuner/solvers/pairwise_costs.h"
 #include "layouts/base/error.h"
 #include "tests/graph_tuner/support/random_problems.h"
 

@@ -33,7 +33,7 @@ inline Graph::NodeId AddRandomConv(Graph& graph, const std::string& name, const 
 inline std::vector<Record> LogOfBothTypes(const Graph& graph, const Target& cpu) {
   std::vector<Record> records;
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
+    const auto* conv = graph.As<ConvOp>(id);
     if (conv == nullptr) continue;
     Record record = DefaultRecord(conv->workload(), cpu, 2);
     record.seconds = 1e-3;

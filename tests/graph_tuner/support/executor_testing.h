@@ -13,7 +13,7 @@
 
 #include "graph_tuner/executor/executor.h"
 #include "layouts/transform.h"
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/graph/reference_run.h"
 #include "tests/support/random.h"
@@ -161,7 +161,7 @@ inline Plan UniformPlan(const Graph& graph, const Target& cpu, int64_t block) {
     NodePlan planned;
     planned.node = node.name;
     planned.op_type = node.op->Type();
-    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
+    if (const auto* conv = graph.As<ConvOp>(id)) {
       const ConvTemplate& conv_template = FindConvTemplate("portable");
       planned.record.emplace();
       planned.record->workload = conv->workload();

@@ -10,7 +10,7 @@
 #include "graph_tuner/problem/build_problem.h"
 #include "graph_tuner/problem/network_problem.h"
 #include "ops/conv/conv.h"
-#include "ops/conv/fusion.h"
+#include "ops/dense/tasks.h"
 
 namespace tilesmith {
 
@@ -50,7 +50,7 @@ class PlanEnumerator {
       if (pair.conv == id && fused_.contains(pair.first)) in_front = &pair;
       if (pair.first == id && !RecordsOf(pair.workload).empty()) Fuse(pair);
     }
-    if (const auto* conv = dynamic_cast<const ConvOp*>(node.op.get())) {
+    if (const auto* conv = graph_.As<ConvOp>(id)) {
       if (in_front && fused_.contains(id)) return;
       for (const Record& record : RecordsOf(in_front ? in_front->workload : conv->workload()))
         for (const Split split : SplitsOf(record)) {

@@ -9,11 +9,10 @@
 
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/costs/layout_forms.h"
-#include "graph_tuner/costs/op_costs.h"
-#include "graph_tuner/plan/default_record.h"
+#include "graph_tuner/plan/plan.h"
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/check.h"
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/binary.h"
@@ -138,7 +137,7 @@ inline std::vector<Record> SyntheticLog(const Graph& graph, const std::vector<in
                                         uint64_t seed) {
   std::vector<Record> records;
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const auto* conv = dynamic_cast<const ConvOp*>(graph.node(id).op.get());
+    const auto* conv = graph.As<ConvOp>(id);
     if (!conv) continue;
     const ConvWorkload& workload = conv->workload();
     for (int64_t in : blocks) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "graph_tuner/problem/candidates.h"
-#include "ops/conv/fusion.h"
+#include "ops/dense/tasks.h"
 #include "tests/graph_tuner/support/synthetic.h"
 
 namespace tilesmith {

@@ -58,19 +58,18 @@ Size SizeOf(const Graph& graph) {
   Size size;
   const auto elements = [](const std::shared_ptr<const Tensor>& t) { return t == nullptr ? 0 : t->size(); };
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const Op* op = graph.node(id).op.get();
-    if (const auto* conv = dynamic_cast<const ConvOp*>(op)) {
+    if (const auto* conv = graph.As<ConvOp>(id)) {
       ++size.convs;
       size.parameters += elements(conv->weights()) + elements(conv->bias());
       size.macs += conv->workload().flops() / 2;
-    } else if (const auto* up = dynamic_cast<const ConvTransposeOp*>(op)) {
+    } else if (const auto* up = graph.As<ConvTransposeOp>(id)) {
       ++size.convs;
       size.parameters += elements(up->weights()) + elements(up->bias());
       size.macs += up->Flops(graph.InputShapes(id)) / 2;
-    } else if (const auto* gemm = dynamic_cast<const GemmOp*>(op)) {
+    } else if (const auto* gemm = graph.As<GemmOp>(id)) {
       size.parameters += elements(gemm->weights()) + elements(gemm->bias());
       size.macs += static_cast<double>(gemm->k() * gemm->n());
-    } else if (const auto* norm = dynamic_cast<const ScaleShiftOp*>(op)) {
+    } else if (const auto* norm = graph.As<ScaleShiftOp>(id)) {
       size.parameters += static_cast<int64_t>(norm->scale().size() + norm->shift().size());
     }
   }
@@ -101,11 +100,11 @@ TEST(Networks, HaveTheSameWeightsEveryTime) {
   EXPECT_EQ(GraphHash(once), GraphHash(other));  // not of values
   EXPECT_NE(GraphHash(once), GraphHash(again));
   for (Graph::NodeId id = 0; id < once.size(); ++id) {
-    const auto* conv = dynamic_cast<const ConvOp*>(once.node(id).op.get());
+    const auto* conv = once.As<ConvOp>(id);
     if (conv == nullptr) continue;
     const Tensor& weights = *conv->weights();
-    const Tensor& same = *dynamic_cast<const ConvOp&>(*again.node(id).op).weights();
-    const Tensor& different = *dynamic_cast<const ConvOp&>(*other.node(id).op).weights();
+    const Tensor& same = *again.As<ConvOp>(id)->weights();
+    const Tensor& different = *other.As<ConvOp>(id)->weights();
     const size_t bytes = weights.size() * sizeof(float);
     EXPECT_EQ(std::memcmp(weights.floats(), same.floats(), bytes), 0) << once.node(id).name;
     EXPECT_NE(std::memcmp(weights.floats(), different.floats(), bytes), 0) << once.node(id).name;
@@ -116,7 +115,7 @@ TEST(Networks, WeightsAreHeInitialised) {
   const Graph graph = BuildNetwork("resnet18");
   const auto id = graph.Find("layer2.0.conv2");
   ASSERT_TRUE(id.has_value());
-  const Tensor& weights = *dynamic_cast<const ConvOp&>(*graph.node(*id).op).weights();
+  const Tensor& weights = *graph.As<ConvOp>(*id)->weights();
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < weights.size(); ++i) {
     sum += weights.floats()[i];
@@ -178,11 +177,10 @@ void PrintTo(const OpCounts& counts, std::ostream* out) {
 OpCounts CountOps(const Graph& graph) {
   OpCounts counts;
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    const Op* op = graph.node(id).op.get();
-    counts.activations += dynamic_cast<const ActivationOp*>(op) != nullptr;
-    counts.scale_shifts += dynamic_cast<const ScaleShiftOp*>(op) != nullptr;
-    counts.additions += dynamic_cast<const BinaryOp*>(op) != nullptr;
-    if (const auto* conv = dynamic_cast<const ConvOp*>(op)) {
+    counts.activations += graph.As<ActivationOp>(id) != nullptr;
+    counts.scale_shifts += graph.As<ScaleShiftOp>(id) != nullptr;
+    counts.additions += graph.As<BinaryOp>(id) != nullptr;
+    if (const auto* conv = graph.As<ConvOp>(id)) {
       counts.activated += conv->workload().post.activation.kind != ActivationKind::kNone;
       counts.summed += conv->workload().post.sum;
     }
@@ -192,8 +190,7 @@ OpCounts CountOps(const Graph& graph) {
 
 int CountDense(const Graph& graph) {
   int count = 0;
-  for (Graph::NodeId id = 0; id < graph.size(); ++id)
-    count += dynamic_cast<const GemmOp*>(graph.node(id).op.get()) != nullptr;
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) count += graph.As<GemmOp>(id) != nullptr;
   return count;
 }
 

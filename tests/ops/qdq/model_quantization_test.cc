@@ -1,10 +1,9 @@
-#include "ops/qdq/model_quantization.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "ops/qdq/qdq_model.h"
 #include "tests/support/ops/onnx_model.h"
 #include "tests/support/random.h"
 #include "tests/support/refusal.h"

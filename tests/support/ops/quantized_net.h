@@ -1,7 +1,7 @@
 // Networks as quantising tools write them: bytes, between what quantises and dequantises them.
 #pragma once
 
-#include "ops/base/input.h"
+#include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/dense/gemm.h"
 #include "ops/elementwise/activations.h"

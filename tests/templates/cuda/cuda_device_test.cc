@@ -25,7 +25,6 @@
 #include "ops/movement/pad.h"
 #include "ops/movement/transpose.h"
 #include "ops/pool/pool.h"
-#include "ops/reduce/lrn.h"
 #include "ops/reduce/normalization.h"
 #include "ops/reduce/reduce.h"
 #include "ops/resize/resize.h"

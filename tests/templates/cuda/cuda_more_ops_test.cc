@@ -19,7 +19,7 @@
 #include "ops/movement/transpose.h"
 #include "ops/pool/pool.h"
 #include "ops/quantize/quantized_data.h"
-#include "ops/reduce/lrn.h"
+#include "ops/reduce/normalization.h"
 #include "ops/resize/resize.h"
 #include "tests/support/cuda/device_run.h"
 #include "tests/support/cuda/fake_gpu.h"

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "ops/conv/conv_data.h"
+#include "ops/conv/conv.h"
 #include "templates/cuda/program.h"
 #include "tests/support/cuda/cuda_targets.h"
 #include "tests/support/random.h"

@@ -8,7 +8,6 @@
 
 #include "layouts/transform.h"
 #include "ops/conv/conv.h"
-#include "ops/conv/conv_data.h"
 #include "templates/cuda_device/cudnn_library.h"
 #include "templates/cudnn/template.h"
 #include "tests/support/cuda/fake_gpu.h"

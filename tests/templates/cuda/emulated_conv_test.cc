@@ -12,7 +12,6 @@
 
 #include "layouts/transform.h"
 #include "ops/conv/conv.h"
-#include "ops/conv/conv_data.h"
 #include "templates/base/conv_error.h"
 #include "templates/cuda/program.h"
 #include "tests/support/cuda/cuda_targets.h"
