@@ -29,7 +29,6 @@
 #include "ops/pool/pool.h"
 #include "ops/pool/pool_indices.h"
 #include "ops/quantize/integer_products.h"
-#include "ops/quantize/qlinear.h"
 #include "ops/quantize/quantize.h"
 #include "ops/recurrent/recurrent.h"
 #include "ops/reduce/lrn.h"

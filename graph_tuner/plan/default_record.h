@@ -6,6 +6,10 @@
 
 namespace tilesmith {
 
+// Whether a plan has to say how the task is computed. Where it does not, a convolution of bytes is computed
+// by a template's default in the plan's layouts (UntunedByteConv), and a product by its op.
+inline bool NeedsRecord(const ConvWorkload& workload) { return !workload.bytes && !workload.product; }
+
 enum class DefaultStyle {
   kBlocks,  // ConvTemplate::Default
   kRows,    // TaskPlaces::RowsDefault for so many threads, where a template has it

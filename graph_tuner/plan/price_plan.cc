@@ -125,8 +125,7 @@ class ChargedCrossings {
     const bool of_caller = producer == planned_.end();
     // What is computed in front of a conv inside its kernel.
     if (!of_caller && !producer->second->fused_into.empty()) return 0;
-    const auto* conv = dynamic_cast<const ConvolutionOp*>(graph_.node(id).op.get());
-    if (conv && conv->workload().runs_as_op() && !node.record) conv = nullptr;
+    const auto* conv = node.record ? dynamic_cast<const ConvolutionOp*>(graph_.node(id).op.get()) : nullptr;
     const bool fused = &node != planned_.at(id);
     const Layout reading = fused       ? layouts_[id].in
                            : !conv     ? Order(id)

@@ -1,4 +1,4 @@
-#include "ops/quantize/qlinear.h"
+#include "ops/quantize/quantize.h"
 
 #include <fmt/format.h>
 

@@ -26,6 +26,15 @@
 
 namespace tilesmith {
 
+// What turns a type's bytes into those without a sign.
+constexpr uint8_t FlipOf(DataType type) { return type == DataType::kI8 ? 0x80 : 0; }
+
+constexpr bool IsDepthwise(const ConvWorkload& w) { return w.g > 1 && w.g == w.ic && w.g == w.oc; }
+
+// Whether what some outputs see, in numbers of 16 bits, is of a size that kernels may copy. Other
+// convolutions of bytes only the reference computes.
+bool CopiesFit(const ConvWorkload& workload);
+
 // The Add behind a convolution.
 struct QuantizedResidual {
   Quantization residual, output;  // of the type of the convolution's own output, per tensor
@@ -74,11 +83,10 @@ class QuantizedConvOp : public ConvolutionOp {
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   double Flops(std::span<const Shape> inputs) const override;
-  // Any layout, but for windows so wide that only the reference computes them.
+  // Any layout by the default of a template (templates/int8/byte_conv.h), where CopiesFit.
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   bool AnyTypeInAnyLayout() const override { return true; }
   std::optional<Layout> DefaultLayout() const override { return Layout::Nhwc(); }
-  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }
 

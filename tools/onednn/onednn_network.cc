@@ -135,7 +135,10 @@ class Assembler {
     const std::vector<Shape> shapes = graph_.InputShapes(id);
     const bool all_4d = node.shape.size() == 4 &&
                         std::ranges::all_of(shapes, [](const Shape& shape) { return shape.size() == 4; });
-    if ((!order.is_nchw() && !all_4d) || !NodeRunsIn(graph_, id, order)) return nullptr;
+    // Convolutions of bytes have kernels in templates only.
+    const bool reference = dynamic_cast<const QuantizedConvOp*>(node.op.get()) != nullptr;
+    if (!order.is_nchw() && (reference || !all_4d)) return nullptr;
+    if (!NodeRunsIn(graph_, id, order)) return nullptr;
     std::vector<DataType> types = graph_.InputTypes(id);
     std::ranges::replace(types, DataType::kF32, order.type());
     const KernelRequest request = {shapes, node.shape, TensorLayout(node, order), cpu_, std::move(types)};
