@@ -1,5 +1,3 @@
-#include "ops/quantize/quantize.h"
-
 #include <fmt/format.h>
 
 #include <numeric>
@@ -7,6 +5,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/onnx_type.h"
+#include "ops/quantize/quantize.h"
 
 namespace tilesmith {
 namespace {

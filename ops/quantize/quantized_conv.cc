@@ -140,7 +140,7 @@ void ForEachChannel(const QuantizedTensor& weights, int64_t channels, const Visi
   }
 }
 
-// By instructions that every CPU has: what memory gives is not much faster.
+// Instructions that every CPU has do: what memory gives is not much faster.
 ByteBounds BoundOf(const uint8_t* data, int64_t count, int32_t zero) {
   return portable::BoundU8(data, count, zero);
 }

@@ -69,11 +69,11 @@ class QuantizedConvOp : public ConvolutionOp {
 
   const QuantizedConvParams& params() const { return params_; }
   const std::vector<float>& multipliers() const { return multipliers_; }  // oc of them
-  // Of all float(sum) * multiplier, whatever the input and without a residual.
+  // The largest float(sum) * multiplier is at most this, whatever the input and without a residual.
   double largest_steps() const { return largest_steps_; }
   // w - zero_w in the order of the weights, at most 255 in size.
   std::vector<int16_t> CenteredWeights() const;
-  // Some elements of what Reference gives, by their numbers in it, one after the other.
+  // Computes some elements of what Reference gives, by their numbers in it, one after the other.
   Tensor ReferenceAt(std::span<const Tensor* const> inputs, std::span<const int64_t> elements) const;
 
   std::string_view Type() const override { return "QuantizedConv"; }
@@ -91,14 +91,14 @@ class QuantizedConvOp : public ConvolutionOp {
   bool HasFastKernel() const override { return true; }
 
  private:
-  // Of w - zero_w.
+  // The ends of all w - zero_w.
   struct WeightBounds {
     int32_t low = 0, high = 0;
     std::vector<int64_t> sizes = {};  // sums of their sizes, by output channel
   };
   WeightBounds BoundWeights() const;
   ByteTypes TypesWith(const WeightBounds& weights) const;
-  // Refuses those that might not fit 32 bits.
+  // Refuses sums that might not fit 32 bits.
   void BoundSums(const WeightBounds& weights);
   std::vector<int32_t> SumsAt(const Tensor& input, std::span<const int64_t> elements) const;
   const Quantization& output() const { return params_.sum ? params_.sum->output : params_.output; }

@@ -90,7 +90,7 @@ struct WindowSteps {
   int64_t position_bytes = 0;
 };
 
-// In the copy, or in the blocks of the input.
+// They lie in the copy, or in the blocks of the input.
 WindowSteps StepsOf(const Schedule& schedule);
 
 // The input that a tile of pixels sees, as its plan lays it out: padding written out, the channels of a pixel

@@ -195,7 +195,7 @@ LoopFeatures FeaturesOf(const Schedule& s) {
 
 namespace {
 
-// Of few outputs: vectors of 64 of a run's numbers.
+// The loops of few outputs go over vectors of 64 of a run's numbers.
 std::vector<Loop> DotLoops(const Schedule& s) {
   const WindowPlan& p = s.plan;
   const ConvWorkload& w = s.conv();

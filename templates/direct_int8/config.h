@@ -28,7 +28,7 @@ struct Schedule {
   ConvWorkload workload;
   Layout in, out;
   WindowPlan plan;
-  // By the kernel of depthwise_kernel.h; of the plan only the cut counts.
+  // The kernel is that of depthwise_kernel.h, and of the plan only the cut counts.
   bool depthwise_by_vnni = false;
 
   // Output channels that are computed together, and how many numbers one vector holds.

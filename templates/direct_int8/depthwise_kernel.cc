@@ -23,7 +23,7 @@ double BytesSeenByARow(const ConvWorkload& w) {
   return rows * columns * kDepthwiseLanes;
 }
 
-// What output rows see, in the scratch. Precondition: it fits.
+// Bytes from row to row of what output rows see, in the scratch. Precondition: it fits.
 int64_t RowPitch(const ConvWorkload& w) {
   return ((w.ow - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1) * kDepthwiseLanes;
 }
@@ -35,7 +35,7 @@ bool DepthwiseFits(const ConvWorkload& w, const Target& cpu) {
          w.bytes->weights == DataType::kI8 && BytesSeenByARow(w) <= kMaxSeenBytes;
 }
 
-// Even, where it may be.
+// The number is even, where it may be.
 int64_t DepthwiseRows(const ConvWorkload& w, int64_t cores) {
   const int64_t fit = (kTileRowsBytes / RowPitch(w) - WindowRows(w)) / w.sh + 1;
   const int64_t shared = CeilDiv(w.mb * CeilDiv(w.oc, kDepthwiseLanes) * w.oh, kTasksOfACore * cores);
@@ -81,7 +81,7 @@ class DepthwiseKernel : public ConvKernel {
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return DepthwiseGrid(conv_, tile_rows_); }
-  // Those of most rows.
+  // Most rows read these.
   std::span<const std::byte> PackedWeights() const override {
     return std::as_bytes(std::span(pairs_ ? pair_weights_ : weights_));
   }

@@ -15,7 +15,7 @@ bool DepthwiseFits(const ConvWorkload& workload, const Target& cpu);
 int64_t DepthwiseRows(const ConvWorkload& workload, int64_t cores);
 // Where the tasks lie that compute so many rows each.
 TaskGrid DepthwiseGrid(const ConvWorkload& workload, int64_t rows);
-// As BuildKernel. Precondition: it fits.
+// Does what BuildKernel does. Precondition: it fits.
 std::unique_ptr<ConvKernel> BuildDepthwiseKernel(const Schedule& schedule, const ConvWeights& weights);
 
 }  // namespace tilesmith::direct_int8

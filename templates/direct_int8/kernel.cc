@@ -189,7 +189,7 @@ class DirectKernel : public ConvKernel {
     return runs;
   }
 
-  // As ConvolveDots reads them: of channel number `o` of the block that begins at `packed`.
+  // Packs channel number `o` of the block that begins at `packed`, as ConvolveDots reads it.
   void PackDots(const std::vector<int8_t>& runs, int64_t o, std::byte* packed) const {
     const int64_t stored = DotRunBytes(plan_.run_length / plan_.word);
     for (int64_t run = 0; run < std::ssize(plan_.runs); ++run) {
@@ -198,7 +198,7 @@ class DirectKernel : public ConvKernel {
     }
   }
 
-  // As ConvolveGroups reads them, likewise.
+  // Packs it as ConvolveGroups reads it.
   void PackGroups(const std::vector<int8_t>& runs, int64_t o, std::byte* packed) const {
     const int64_t words = plan_.group_words, lane = GroupedLane(words, o);
     const int64_t group = o / (words * plan_.word) * words * plan_.word;  // its first channel

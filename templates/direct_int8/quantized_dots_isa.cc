@@ -30,7 +30,8 @@ inline __m128i SumsOf(__m512i a, __m512i b, __m512i c, __m512i d) {
   return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
-// Those of kPixels pixels from number `first` on, with the bias, of which four are read: [pixel][kLanes].
+// Sums the dots of kPixels pixels from number `first` on, with the bias, of which four are read:
+// [pixel][kLanes].
 template <int kChannels, int kPixels>
 inline void Dots(const QuantizedPixels& p, int64_t first, int32_t* sums) {
   __m512i dots[kPixels][kMostDots];

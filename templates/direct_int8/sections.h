@@ -37,7 +37,8 @@ class WindowSections {
 
   struct Section {
     AlikeOutputs rows, columns;
-    // Of the plan, those that are read: offsets, and where their weights begin among the block's, in bytes.
+    // The plan's runs that are read: their offsets, and where their weights begin among the block's, in
+    // bytes.
     std::vector<int32_t> runs, run_weights;
   };
   const std::vector<Section>& all() const { return all_; }
@@ -55,7 +56,7 @@ class WindowSections {
   }
 
  private:
-  // Leaves of [first, first + count) what is among the outputs; whether anything is.
+  // Cuts [first, first + count) down to what is among the outputs; returns whether anything is.
   static bool Cut(const AlikeOutputs& outputs, int64_t& first, int64_t& count);
 
   int64_t kh_, kw_;

@@ -80,7 +80,7 @@ struct BufferedPixels {
 void StorePixels(const BufferedPixels<uint8_t>& from, const ByteImage& image,
                  void (*transposed)(const ChannelRows&), uint8_t* to);
 
-// Of weights of a byte or two less their zero point.
+// Sums weights from which their zero point was subtracted.
 int64_t SumOfWeights(std::span<const int16_t> weights);
 // The bias of sums of bytes from which their zero point was not subtracted, modulo 2^32. `weights`: the sum
 // of those that they are multiplied by.

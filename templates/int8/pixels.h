@@ -81,7 +81,8 @@ struct QuantizedPixels {
   float* reals = nullptr;   // instead of `out`: sums times multipliers, all lanes, pixels adjacent
   int32_t* sums = nullptr;  // instead of both: the sums, likewise
 
-  // To the pixels behind the first `pixels`, whose reals have so many lanes. Precondition: sums is null.
+  // Goes on to the pixels behind the first `pixels`, whose reals have so many lanes. Precondition: sums is
+  // null.
   void Advance(int64_t pixels, int64_t lanes) {
     offsets += pixels;
     if (out != nullptr) out += pixels * out_step;

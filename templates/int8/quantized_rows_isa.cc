@@ -24,7 +24,7 @@ inline Bytes UpperBytes(Bytes a, Bytes b) {
   return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 }
 
-// The same of pairs of bytes.
+// These take turns with pairs of bytes.
 inline Bytes LowerPairs(Bytes a, Bytes b) {
   return __builtin_shufflevector(a, b, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23);
 }
@@ -95,7 +95,7 @@ inline int64_t WidenPlanesOfThree(const WidenedRow& row) {
   return x;
 }
 
-// The same where channels are adjacent: four pixels of a vector that holds five.
+// Here channels are adjacent: there are four pixels of a vector that holds five.
 inline int64_t WidenPixelsOfThree(const WidenedRow& row) {
   int64_t x = 0;
   for (; 3 * x + 16 <= 3 * row.columns; x += 4) {
@@ -108,7 +108,7 @@ inline int64_t WidenPixelsOfThree(const WidenedRow& row) {
   return x;
 }
 
-// As many columns as these two take.
+// Returns how many columns one of these two takes.
 inline int64_t WidenThree(const WidenedRow& row) {
   if (sizeof(RowNumber) != 1 || row.channels != 3 || row.out_step != 4) return 0;
   if (row.channel_step == 1) return row.in_step == 3 ? WidenPixelsOfThree(row) : 0;

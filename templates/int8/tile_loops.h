@@ -144,7 +144,7 @@ struct BytePacker {
     const __m512i bytes = _mm512_packus_epi16(ab, cd);
     return _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(bytes, low), high), flip);
   }
-  // The same in the order of the vectors.
+  // Packs them in the order of the vectors.
   __m512i PackInOrder(__m512i a, __m512i b, __m512i c, __m512i d) const {
     const Sums packed = (Sums)Pack(a, b, c, d);
     return (__m512i)__builtin_shufflevector(packed, packed, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11,
@@ -285,8 +285,8 @@ inline void StoreReals(const QuantizedPixels& p, int64_t first, const Sums (&sum
   }
 }
 
-// As bytes or reals. Loops over pixels are unrolled wherever sums are touched, or they would not stay in
-// registers.
+// Stores sums as bytes or reals. Loops over pixels are unrolled wherever sums are touched, or they would not
+// stay in registers.
 template <bool kBounded, int kPixels, int kUsed>
 inline void StoreAs(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
   if (p.reals != nullptr) return StoreReals<kPixels>(p, first, sums);
@@ -294,7 +294,7 @@ inline void StoreAs(const QuantizedPixels& p, int64_t first, const Sums (&sums)[
   StoreTile<false, kBounded>(p, first, sums);
 }
 
-// For who stores them later.
+// Leaves them to who stores them later.
 template <int kPixels, int kUsed>
 inline void StoreAsSums(const QuantizedPixels& p, int64_t first, const Sums (&sums)[kPixels][kUsed]) {
 #pragma GCC unroll 12

@@ -37,7 +37,7 @@ std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WinogradC
   return smaller ? "" : WhyTooLarge(plan.ThreadBytes(), "scratch", cpu);
 }
 
-// In numbers.
+// The cut that a plan makes by itself, in numbers.
 WinogradCut DefaultCut(const ConvWorkload& w, const Target& cpu) {
   const WinogradPlan plan(w, cpu);
   WinogradCut cut = plan.cut();

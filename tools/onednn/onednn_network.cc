@@ -7,6 +7,7 @@
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
 #include "ops/quantize/quantized_conv.h"
+#include "templates/cpu_device/cpu_device.h"
 #include "tools/onednn/onednn_twin.h"
 
 namespace tilesmith {
@@ -135,14 +136,11 @@ class Assembler {
     const std::vector<Shape> shapes = graph_.InputShapes(id);
     const bool all_4d = node.shape.size() == 4 &&
                         std::ranges::all_of(shapes, [](const Shape& shape) { return shape.size() == 4; });
-    // Convolutions of bytes have kernels in templates only.
-    const bool reference = dynamic_cast<const QuantizedConvOp*>(node.op.get()) != nullptr;
-    if (!order.is_nchw() && (reference || !all_4d)) return nullptr;
-    if (!NodeRunsIn(graph_, id, order)) return nullptr;
+    if ((!order.is_nchw() && !all_4d) || !NodeRunsIn(graph_, id, order)) return nullptr;
     std::vector<DataType> types = graph_.InputTypes(id);
     std::ranges::replace(types, DataType::kF32, order.type());
     const KernelRequest request = {shapes, node.shape, TensorLayout(node, order), cpu_, std::move(types)};
-    return MakeGuest(MakeOpKernel(*node.op, request), request, refusal);
+    return MakeGuest(BuildHostOp(*node.op, request), request, refusal);
   }
 
   // Whether the memory of `node`'s value may be written by its consumer `user`. Values that views or

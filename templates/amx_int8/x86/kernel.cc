@@ -26,7 +26,7 @@ class CopiedBytes final : public amx::InputCopy {
   }
 
  private:
-  // That of bytes which nothing flips, whatever their type, since they are multiplied as they are.
+  // Bytes are multiplied as they are, so that nothing flips them, whatever their type.
   static Quantization Unflipped(int32_t zero_point) {
     return {.type = DataType::kU8, .scales = {1.0F}, .zero_points = {static_cast<uint8_t>(zero_point)}};
   }
