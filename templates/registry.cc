@@ -8,7 +8,7 @@
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
 #include "templates/amx_bf16/template.h"
-#include "templates/amx_int8/template.h"
+#include "templates/amx_int8/config.h"
 #include "templates/cuda_gather/template.h"
 #include "templates/cuda_gemm/template.h"
 #include "templates/cuda_winograd/template.h"
@@ -16,7 +16,7 @@
 #include "templates/depthwise/template.h"
 #include "templates/depthwise_pair/template.h"
 #include "templates/direct/template.h"
-#include "templates/direct_int8/template.h"
+#include "templates/direct_int8/config.h"
 #include "templates/few_outputs/template.h"
 #include "templates/grouped/template.h"
 #include "templates/grouped_winograd/template.h"
@@ -24,7 +24,7 @@
 #include "templates/portable/template.h"
 #include "templates/strassen/template.h"
 #include "templates/winograd/template.h"
-#include "templates/winograd_int8/template.h"
+#include "templates/winograd_int8/config.h"
 
 namespace tilesmith {
 namespace {

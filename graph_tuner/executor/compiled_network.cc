@@ -16,7 +16,7 @@
 #include "ops/conv/conv.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/pool/pool.h"
-#include "ops/quantize/quantized_conv_kernel.h"
+#include "ops/quantize/quantized_conv.h"
 
 namespace tilesmith {
 namespace {
@@ -58,11 +58,9 @@ ConvWeights WeightsOf(const Op& op, const Op* first, BufferPool* pool) {
   return weights;
 }
 
-// Those of a convolution of bytes that runs as an op as well.
 std::span<const std::byte> PackedWeightsOf(const Kernel& kernel) {
-  if (const auto* conv = dynamic_cast<const ConvKernel*>(&kernel)) return conv->PackedWeights();
-  const auto* of_bytes = dynamic_cast<const PackedKernel*>(&kernel);
-  return of_bytes ? of_bytes->PackedWeights() : std::span<const std::byte>();
+  const auto* conv = dynamic_cast<const ConvKernel*>(&kernel);
+  return conv ? conv->PackedWeights() : std::span<const std::byte>();
 }
 
 class Compiler {

@@ -71,7 +71,7 @@ Record RecordOf(const Graph& graph, NodeId id, const std::vector<Layout>& layout
   return record;
 }
 
-// To a node that runs as an op as well.
+// Gives its record to a node that could do without one (NeedsRecord).
 void GiveRecord(const Graph& graph, NodeId id, const RecordOfTask& given, NodePlan& node) {
   const std::optional<ConvWorkload> task = TaskOf(graph, id);
   if (!task) return;
@@ -102,7 +102,8 @@ std::vector<TransformPlan> NeededTransforms(const Graph& graph, const Program& p
 }
 
 // The cycles of the busiest core, where templates estimate them; moves and crossings as on near cores, where
-// a style has the least to gain from keeping rows. Pooling and depthwise convs take the same in both styles.
+// a style has the least to gain from keeping rows. Pooling, depthwise convs and those of bytes take the same
+// in both styles.
 double CyclesOf(const Graph& graph, std::span<const NodeSchedule> schedules, const Program& program,
                 const Target& team) {
   constexpr double kCrossedBytesPerCycle = 1.8, kStepCycles = 600;
@@ -112,7 +113,7 @@ double CyclesOf(const Graph& graph, std::span<const NodeSchedule> schedules, con
     const NodeSchedule& schedule = schedules[step.node];
     const Value& written = program.values[step.write];
     StepGrids& grid = grids.emplace_back();
-    if (step.kind == StepKind::kNode && schedule.conv_template != nullptr) {
+    if (step.kind == StepKind::kNode && schedule.conv_template != nullptr && !schedule.workload.bytes) {
       grid.conv = &schedule.workload;
       grid.reads = grid.writes = GridOf(*schedule.conv_template, schedule.workload, schedule.config, team);
       cycles += schedule.conv_template->Cycles(schedule.workload, schedule.config, team).value_or(0);

@@ -17,7 +17,7 @@ namespace tilesmith {
 // estimate.
 Plan HeuristicPlan(const Graph& graph, const Target& cpu, int threads);
 
-// The schedule of a task; none only for one that can run as an op (ConvWorkload::runs_as_op).
+// The schedule of a task; none only where NeedsRecord says no (graph_tuner/plan/plan.h).
 using RecordOfTask = std::function<std::optional<Record>(const ConvWorkload&)>;
 
 // The same with these schedules, dealt evenly; ops behind them take their layouts.

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "graph_tuner/plan/concat_slices.h"
 #include "graph_tuner/plan/plan.h"
@@ -13,6 +15,7 @@
 #include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/dense/tasks.h"
+#include "templates/int8/byte_conv.h"
 #include "templates/matmul/template.h"
 
 namespace tilesmith {
@@ -106,6 +109,21 @@ void ResolveOp(const Graph& graph, NodeId id, const NodePlan& plan, NodeSchedule
   schedule.sliced = node.op->Type() == "Concat" && ConcatIsSliceable(graph, id, layout);
 }
 
+// What networks repeat, by workload and layout.
+using UntunedConvs = std::map<std::pair<std::string, Layout>, std::optional<UntunedConv>>;
+
+// A convolution of bytes without a record, whose layouts are resolved, takes a template's default in them.
+// What no template computes stays an op.
+void ResolveUntuned(const ConvWorkload& workload, const Target& cpu, UntunedConvs& known,
+                    NodeSchedule& schedule) {
+  const auto [found, is_new] = known.try_emplace({WorkloadToString(workload), schedule.out});
+  if (is_new) found->second = UntunedByteConv(workload, schedule.out, cpu);
+  if (!found->second) return;
+  schedule.conv_template = found->second->conv_template;
+  schedule.config = found->second->config;
+  schedule.workload = workload;
+}
+
 }  // namespace
 
 std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan, const Target& cpu,
@@ -114,6 +132,7 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
   for (const NodePlan& node : plan.nodes) planned[node.node] = &node;
   const FusedNodes fused = FindFusedNodes(graph, plan);
   std::vector<NodeSchedule> schedules(graph.size());
+  UntunedConvs untuned;
   MarkLive(graph, schedules);
   for (const Layout& layout : {plan.ends.inputs, plan.ends.outputs}) {
     if (layout.type() == DataType::kF32) continue;
@@ -132,14 +151,17 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
     schedule.split = found->second->split;
     if (!found->second->fused_into.empty()) {
       schedule.fused_away = true;
-    } else if (const auto* conv = graph.As<ConvolutionOp>(id);
-               conv && (found->second->record || !conv->workload().runs_as_op())) {
+      continue;
+    }
+    const auto* conv = graph.As<ConvolutionOp>(id);
+    if (conv && (found->second->record || NeedsRecord(conv->workload()))) {
       const auto pair = fused.find(id);
       schedule.workload = pair != fused.end() ? pair->second.workload : conv->workload();
       if (pair != fused.end()) schedule.first = pair->second.first;
       ResolveConv(node, *found->second, cpu, from, std::span(schedules).first(id), schedule);
     } else {
       ResolveOp(graph, id, *found->second, schedule);
+      if (conv) ResolveUntuned(conv->workload(), cpu, untuned, schedule);
       const auto* product = graph.As<MatMulOp>(id);
       if (product && found->second->record)
         schedule.tuned = Tuned(graph, id, *product, *found->second->record, cpu);

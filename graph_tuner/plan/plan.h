@@ -120,6 +120,10 @@ std::map<ConversionKey, PlannedConversion> PlannedConversions(const Graph& graph
 double PackedWeightBytes(const Record& record, const Target& cpu);
 double PackedWeightBytes(const Plan& plan, const Target& cpu);
 
+// Whether a plan has to say how the task is computed. Where it does not, a convolution of bytes is computed
+// by a template's default in the plan's layouts (UntunedByteConv), and a product by its op.
+inline bool NeedsRecord(const ConvWorkload& workload) { return !workload.bytes && !workload.product; }
+
 enum class DefaultStyle {
   kBlocks,  // ConvTemplate::Default
   kRows,    // TaskPlaces::RowsDefault for so many threads, where a template has it

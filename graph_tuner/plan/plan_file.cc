@@ -359,14 +359,13 @@ void CheckOrigin(const Plan& plan, const Graph& graph, const Target& cpu, int th
                            plan.threads == 1 ? "" : "s", threads));
 }
 
-// `workload`: what a task's record must be of, itself and what is fused in front of it. One that runs as an
-// op needs none.
+// `workload`: what a task's record must be of, itself and what is fused in front of it.
 void CheckNode(const Node& node, const NodePlan& plan, const ConvWorkload* workload) {
   if (plan.op_type != node.op->Type())
     RefusePlan(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name, plan.op_type,
                            node.op->Type()));
   if (!workload || !plan.fused_into.empty()) return;
-  if (!plan.record && workload->runs_as_op()) return;
+  if (!plan.record && !NeedsRecord(*workload)) return;
   if (!plan.record) RefusePlan(fmt::format("node \"{}\" has no record", node.name));
   if (!(plan.record->workload == *workload))
     RefusePlan(fmt::format("node \"{}\" is {} in the plan, {} in the network", node.name,

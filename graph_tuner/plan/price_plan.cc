@@ -124,8 +124,7 @@ class ChargedCrossings {
     const bool of_caller = producer == planned_.end();
     // What is computed in front of a conv inside its kernel.
     if (!of_caller && !producer->second->fused_into.empty()) return 0;
-    const auto* conv = graph_.As<ConvolutionOp>(id);
-    if (conv && conv->workload().runs_as_op() && !node.record) conv = nullptr;
+    const auto* conv = node.record ? graph_.As<ConvolutionOp>(id) : nullptr;
     const bool fused = &node != planned_.at(id);
     const Layout reading = fused       ? layouts_[id].in
                            : !conv     ? Order(id)

@@ -110,7 +110,7 @@ class Builder {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (IsConstant(graph_, id)) continue;
       const std::optional<ConvWorkload> task = TaskOf(graph_, id);
-      if (task && (!task->runs_as_op() || candidates_.contains(WorkloadToString(*task))))
+      if (task && candidates_.contains(WorkloadToString(*task)))
         AddTask(id, *task);
       else
         AddTolerant(id);

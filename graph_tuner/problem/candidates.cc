@@ -4,6 +4,7 @@
 #include <set>
 
 #include "graph_tuner/costs/layout_forms.h"
+#include "graph_tuner/plan/plan.h"
 #include "ops/dense/tasks.h"
 #include "tuner/records/record_groups.h"
 #include "tuner/records/still_builds.h"
@@ -70,7 +71,7 @@ Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records
   for (const FusablePair& pair : FusablePairs(graph)) forget_empty(pair.workload);
   for (Graph::NodeId id = 0; id < graph.size(); ++id) {
     const std::optional<ConvWorkload> task = TaskOf(graph, id);
-    if (task && task->runs_as_op()) forget_empty(*task);
+    if (task && !NeedsRecord(*task)) forget_empty(*task);
   }
   return candidates;
 }

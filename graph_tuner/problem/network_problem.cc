@@ -56,11 +56,11 @@ std::vector<Record> OfPrecision(Precision precision, const std::vector<Record>& 
   return kept.empty() ? records : kept;
 }
 
-// A conv keeps what it cannot do without; one that runs as an op, too, can do without any.
+// Tasks that need a record keep what they cannot do without.
 void LeaveOut(const std::string& template_name, Candidates& candidates) {
   const auto is_of_it = [&](const Record& record) { return record.template_name == template_name; };
   for (auto& [workload, records] : candidates)
-    if (IsFused(records) || records.front().workload.runs_as_op() || !std::ranges::all_of(records, is_of_it))
+    if (IsFused(records) || !NeedsRecord(records.front().workload) || !std::ranges::all_of(records, is_of_it))
       std::erase_if(records, is_of_it);
   std::erase_if(candidates, [](const auto& entry) { return entry.second.empty(); });
 }

@@ -90,8 +90,8 @@ class Op {
   // Whether MakeKernel works for inputs of these types; the default takes floats only. For others the wrapped
   // Reference runs (MakeOpKernel).
   virtual bool KernelTakes(std::span<const DataType> inputs) const;
-  // Whether MakeKernel returns more than the wrapped Reference, at least for ordinary shapes and for types
-  // that KernelTakes.
+  // Whether more than the wrapped Reference runs it, at least for ordinary shapes and for types that
+  // KernelTakes: what MakeKernel returns, or a template.
   virtual bool HasFastKernel() const { return false; }
   // Whether what that deals to threads are parts of the first input, not of the output.
   virtual bool DealsByInput(const Layout& /*layout*/) const { return false; }

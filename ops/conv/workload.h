@@ -73,8 +73,6 @@ struct ConvWorkload {
   bool operator==(const ConvWorkload&) const = default;
 
   bool fused() const { return pre.any() || !before.empty(); }
-  // Whether a network computes it without a template, too, as it does other ops.
-  bool runs_as_op() const { return bytes || product; }
   // The main conv without what is fused in front of it.
   ConvWorkload main_conv() const {
     ConvWorkload main = *this;

@@ -39,7 +39,7 @@ TILESMITH_DECLARE_ISA(template <typename Byte> void MeanOfTaps(const Byte* in, c
                                                                int64_t count, const MeanTerms& terms))
 
 // out = clamp(round((in - in_zero) * factor + term) + zero, low, high); each operation is rounded to float.
-// Of floats in_zero is 0, and a NaN becomes `low`.
+// Floats have an in_zero of 0, and a NaN becomes `low`.
 struct ByteScaleShift {
   const float* factor = nullptr;  // of each channel
   const float* term = nullptr;

@@ -20,11 +20,12 @@ struct ScaledBytes {
 TILESMITH_DECLARE_ISA(void AddScaledU8(const ScaledBytes& row, int32_t* sums))
 TILESMITH_DECLARE_ISA(void AddScaledI8(const ScaledBytes& row, int32_t* sums))
 
-// Of numbers less a zero point, 0 being one of them: their ends, and the sum of their sizes.
+// The ends of numbers less a zero point, 0 being one of them, and the sum of their sizes.
 struct ByteBounds {
   int32_t low = 0, high = 0, size = 0;
 };
-// Of bytes without and with a sign. Preconditions: -128 <= zero <= 255; count <= 2^22, whose sum fits.
+// They bound bytes without and with a sign. Preconditions: -128 <= zero <= 255; count <= 2^22, whose sum
+// fits.
 TILESMITH_DECLARE_ISA(ByteBounds BoundU8(const uint8_t* data, int64_t count, int32_t zero))
 TILESMITH_DECLARE_ISA(ByteBounds BoundI8(const int8_t* data, int64_t count, int32_t zero))
 

@@ -7,6 +7,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/onnx_type.h"
+#include "ops/quantize/quantize.h"
 
 namespace tilesmith {
 namespace {

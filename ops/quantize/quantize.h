@@ -60,4 +60,11 @@ class DequantizeLinearOp : public LinearQuantizationOp {
 // QuantizeLinear, DequantizeLinear, of the default domain and of com.microsoft.
 std::vector<OpImporter> QuantizeImporters();
 
+// Operators on quantised tensors in terms of the same ones on reals: their inputs are dequantised, their
+// results quantised, for the passes to bring together again. QLinearConv, QLinearMatMul,
+// DynamicQuantizeLinear, and of com.microsoft QLinearAdd, QLinearMul, QLinearConcat, QLinearSigmoid,
+// QLinearLeakyRelu, QLinearSoftmax, QLinearAveragePool, QLinearGlobalAveragePool, QGemm,
+// MatMulIntegerToFloat, DynamicQuantizeMatMul (qlinear.cc).
+std::vector<OpImporter> QLinearImporters();
+
 }  // namespace tilesmith

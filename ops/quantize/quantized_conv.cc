@@ -9,9 +9,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
-#include "ops/quantize/byte_image.h"
 #include "ops/quantize/integer_loops.h"
-#include "ops/quantize/quantized_winograd_kernel.h"
 
 namespace tilesmith {
 namespace {
@@ -101,6 +99,12 @@ QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvPara
   BoundSums(bounds);
 }
 
+bool CopiesFit(const ConvWorkload& w) {
+  constexpr double kMaxBytes = 64 << 20;
+  constexpr int64_t kDepthwiseChannels = 64;  // that are computed together
+  return LeastSeenBytes(w, IsDepthwise(w) ? kDepthwiseChannels : w.ic / w.g) <= kMaxBytes;
+}
+
 bool RoundsOnce(const Quantization& own, const QuantizedResidual& sum) {
   constexpr double kLargestFactor = 1e30;
   const double out = sum.output.scales[0];
@@ -136,7 +140,7 @@ void ForEachChannel(const QuantizedTensor& weights, int64_t channels, const Visi
   }
 }
 
-// By instructions that every CPU has: what memory gives is not much faster.
+// Instructions that every CPU has do: what memory gives is not much faster.
 ByteBounds BoundOf(const uint8_t* data, int64_t count, int32_t zero) {
   return portable::BoundU8(data, count, zero);
 }
@@ -280,15 +284,7 @@ Tensor QuantizedConvOp::Reference(std::span<const Tensor* const> inputs) const {
 double QuantizedConvOp::Flops(std::span<const Shape>) const { return workload_.flops(); }
 
 bool QuantizedConvOp::RunsIn(const Layout& layout, std::span<const Shape>) const {
-  return layout.is_nchw() || QuantizedConvKernelFits(workload_);
-}
-
-std::unique_ptr<Kernel> QuantizedConvOp::MakeKernel(const KernelRequest& request) const {
-  if (!QuantizedConvKernelFits(workload_)) return MakeReferenceKernel(*this, request);
-  if (QuantizedWinogradFits(workload_, request.cpu) && QuantizedWinogradPays(workload_))
-    return MakeQuantizedWinogradKernel(*this,
-                                       {request.layout, request.layout, request.cpu, {}, request.pool});
-  return MakeQuantizedConvKernel(*this, {request.layout, request.layout, request.cpu, {}, request.pool});
+  return layout.is_nchw() || CopiesFit(workload_);
 }
 
 bool QuantizedConvOp::KernelTakes(std::span<const DataType> inputs) const {

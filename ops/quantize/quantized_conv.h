@@ -26,6 +26,15 @@
 
 namespace tilesmith {
 
+// What turns a type's bytes into those without a sign.
+constexpr uint8_t FlipOf(DataType type) { return type == DataType::kI8 ? 0x80 : 0; }
+
+constexpr bool IsDepthwise(const ConvWorkload& w) { return w.g > 1 && w.g == w.ic && w.g == w.oc; }
+
+// Whether what some outputs see, in numbers of 16 bits, is of a size that kernels may copy. Other
+// convolutions of bytes only the reference computes.
+bool CopiesFit(const ConvWorkload& workload);
+
 // The Add behind a convolution.
 struct QuantizedResidual {
   Quantization residual, output;  // of the type of the convolution's own output, per tensor
@@ -60,11 +69,11 @@ class QuantizedConvOp : public ConvolutionOp {
 
   const QuantizedConvParams& params() const { return params_; }
   const std::vector<float>& multipliers() const { return multipliers_; }  // oc of them
-  // Of all float(sum) * multiplier, whatever the input and without a residual.
+  // The largest float(sum) * multiplier is at most this, whatever the input and without a residual.
   double largest_steps() const { return largest_steps_; }
   // w - zero_w in the order of the weights, at most 255 in size.
   std::vector<int16_t> CenteredWeights() const;
-  // Some elements of what Reference gives, by their numbers in it, one after the other.
+  // Computes some elements of what Reference gives, by their numbers in it, one after the other.
   Tensor ReferenceAt(std::span<const Tensor* const> inputs, std::span<const int64_t> elements) const;
 
   std::string_view Type() const override { return "QuantizedConv"; }
@@ -75,23 +84,22 @@ class QuantizedConvOp : public ConvolutionOp {
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
-  // Any layout, but for windows so wide that only the reference computes them.
+  // Any layout by the default of a template (templates/int8/byte_conv.h), where CopiesFit.
   bool RunsIn(const Layout& layout, std::span<const Shape> inputs) const override;
   bool AnyTypeInAnyLayout() const override { return true; }
   std::optional<Layout> DefaultLayout() const override { return Layout::Nhwc(); }
-  std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }
 
  private:
-  // Of w - zero_w.
+  // The ends of all w - zero_w.
   struct WeightBounds {
     int32_t low = 0, high = 0;
     std::vector<int64_t> sizes = {};  // sums of their sizes, by output channel
   };
   WeightBounds BoundWeights() const;
   ByteTypes TypesWith(const WeightBounds& weights) const;
-  // Refuses those that might not fit 32 bits.
+  // Refuses sums that might not fit 32 bits.
   void BoundSums(const WeightBounds& weights);
   std::vector<int32_t> SumsAt(const Tensor& input, std::span<const int64_t> elements) const;
   const Quantization& output() const { return params_.sum ? params_.sum->output : params_.output; }

@@ -14,7 +14,7 @@ struct QuantizedData {
   Tensor input;                               // plain, of the workload's types
   std::optional<Tensor> residual;
 
-  // Those of the op.
+  // The op takes these.
   std::vector<const Tensor*> inputs() const;
 };
 

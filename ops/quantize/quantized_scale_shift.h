@@ -5,7 +5,8 @@
 //   y = clamp(round((x - zero_x) * f[c] + t[c]) + zero_y, low, high)
 //   f[c] = scale[c] * scale_x / scale_y      t[c] = shift[c] / scale_y, both floats
 //
-// Of x in f32 zero_x is 0 and scale_x 1, and a NaN becomes `low`. Any rank >= 2; any layout for rank <= 4.
+// An x of f32 has a zero_x of 0 and a scale_x of 1, and a NaN becomes `low`. Any rank >= 2; any layout for
+// rank <= 4.
 #pragma once
 
 #include <optional>

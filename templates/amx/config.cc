@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ops/kernels/tile_products.h"
+#include "ops/conv/conv.h"
 #include "templates/base/part_sizes.h"
 #include "templates/base/support_checks.h"
 
@@ -35,7 +35,7 @@ Support Supports(const ConvWorkload& w, const Target& cpu, int64_t number_bytes)
         fmt::format("groups of {} output channels fill no more than half a tile of {}", outputs, kTileRows));
   }
   if (Support fits = FitsDisplacements(w); !fits.ok) return fits;
-  if (WidenedWindowBytes(w, number_bytes * (w.ic / w.g)) > kMaxWindowBytes)
+  if (LeastSeenBytes(w, number_bytes * (w.ic / w.g)) > kMaxWindowBytes)
     return Support::No("what one output sees is too large to be copied");
   return Support::Yes();
 }
@@ -68,15 +68,7 @@ std::vector<Knob> Knobs(const WindowPlan& preset, std::vector<int64_t> in_blocks
 std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WindowPlan& preset,
                        const WindowCut& cut) {
   if (cut == preset.cut()) return "";
-  const WindowPlan plan(w, FormOf(preset.number_bytes), cpu.cores, cut);
-  if (!cut.blocks_inner && (plan.tiles() == 1 || plan.groups * plan.blocks == 1))
-    return "oc_inner changes nothing: tasks are in one line";
-  const bool smaller = cut.tile_rows <= preset.tile_rows && cut.tile_columns <= preset.tile_columns;
-  if (const int64_t bytes = plan.ThreadBytes(); !smaller && bytes > cpu.l2_bytes) {
-    return fmt::format("{} bytes of widened input exceed the {} of the second-level cache", bytes,
-                       cpu.l2_bytes);
-  }
-  return "";
+  return WhyNoGoodCut(WindowPlan(w, FormOf(preset.number_bytes), cpu.cores, cut), preset.cut(), cpu);
 }
 
 Config DefaultOf(const WindowPlan& preset) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "layouts/base/target.h"
-#include "ops/conv/window_plan.h"
 #include "templates/base/conv_template.h"
+#include "templates/base/window_plan.h"
 
 namespace tilesmith::amx {
 

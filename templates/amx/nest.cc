@@ -1,7 +1,6 @@
 // The loops of templates by AMX tiles in words.
 #include <algorithm>
 
-#include "ops/kernels/tile_products.h"
 #include "templates/amx/schedule.h"
 
 namespace tilesmith::amx {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/conv/window_strips.h"
+#include "templates/amx/strips.h"
 #include "templates/base/cycles.h"
 
 namespace tilesmith::amx {

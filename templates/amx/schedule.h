@@ -30,7 +30,7 @@ bool AreInPlace(const Schedule& schedule);
 TaskGrid GridOf(const Schedule& schedule);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
-// As in ConvTemplate.
+// Estimates what ConvTemplate::Cycles does.
 double CyclesOf(const Schedule& schedule, const Target& cpu);
 
 }  // namespace tilesmith::amx

@@ -1,16 +1,17 @@
 #include "templates/amx_int8/config.h"
 
-#include "ops/quantize/quantized_conv_plan.h"
-#include "templates/base/byte_conv.h"
+#include "templates/base/schedule_template.h"
+#include "templates/int8/byte_conv.h"
 
-namespace tilesmith::amx_int8 {
+namespace tilesmith {
+namespace amx_int8 {
 namespace {
+
+constexpr int64_t kNumberBytes = 1;
 
 WindowPlan PresetOf(const ConvWorkload& w, const Target& cpu) {
   return WindowPlan(w, amx::FormOf(kNumberBytes), cpu.cores);
 }
-
-}  // namespace
 
 Support Supports(const ConvWorkload& w, const Target& cpu) {
   if (Support supported = amx::Supports(w, cpu, kNumberBytes); !supported.ok) return supported;
@@ -28,4 +29,25 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
 
 Config Default(const ConvWorkload& w, const Target& cpu) { return amx::DefaultOf(PresetOf(w, cpu)); }
 
-}  // namespace tilesmith::amx_int8
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
+  Schedule s{amx::MakeSchedule(w, amx::ReadConfig(config), cpu, kNumberBytes, w.bytes->in, w.bytes->out)};
+  s.as_it_is = amx::AreInPlace(s);
+  return s;
+}
+
+}  // namespace
+}  // namespace amx_int8
+
+const ConvTemplate& AmxInt8Template() {
+  static const X86Template<amx_int8::Schedule> instance(
+      {.name = "amx_int8",
+       .bytes = true,
+       .supports = amx_int8::Supports,
+       .space = amx_int8::Space,
+       .preset = amx_int8::Default,
+       .read = amx_int8::ReadSchedule,
+       .cycles = [](const amx_int8::Schedule& s, const Target& cpu) { return amx::CyclesOf(s, cpu); }});
+  return instance;
+}
+
+}  // namespace tilesmith

@@ -1,14 +1,24 @@
-// The amx_int8 template's knobs: those of all templates by AMX tiles (templates/amx/config.h).
+// Convolution of bytes, dense and of groups of more than 8 filters, by AMX: tiles of 16 positions x 64 input
+// channels times 64 x 16 output channels, whose exact sums become bytes as those of the op do, bit for bit,
+// between the products of the next ones. Original; input is copied as by amx_bf16, and the knobs are those of
+// all templates by AMX tiles (templates/amx/config.h).
 #pragma once
 
-#include "templates/amx/config.h"
+#include <memory>
 
-namespace tilesmith::amx_int8 {
+#include "templates/amx/schedule.h"
 
-constexpr int64_t kNumberBytes = 1;
+namespace tilesmith {
 
-Support Supports(const ConvWorkload& workload, const Target& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
-Config Default(const ConvWorkload& workload, const Target& cpu);
+const ConvTemplate& AmxInt8Template();
 
-}  // namespace tilesmith::amx_int8
+namespace amx_int8 {
+
+struct Schedule : amx::Schedule {};
+
+// Preconditions: cpu.amx; weights.quantized, an op of the schedule's workload.
+std::unique_ptr<ConvKernel> BuildKernel(const Schedule& schedule, const Target& cpu,
+                                        const ConvWeights& weights);
+
+}  // namespace amx_int8
+}  // namespace tilesmith

@@ -1,4 +1,4 @@
-// A kernel of ops as one that templates build.
+// A kernel of ops, which packs no weights, as one that templates build.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,7 @@ namespace tilesmith {
 
 class ForwardedKernel final : public ConvKernel {
  public:
-  // packed: the weights as the kernel, which holds them, reads them; empty where there are none.
-  explicit ForwardedKernel(std::unique_ptr<Kernel> kernel, std::span<const std::byte> packed = {})
-      : kernel_(std::move(kernel)), packed_(packed) {}
+  explicit ForwardedKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
 
   int Stages() const override { return kernel_->Stages(); }
   int64_t Tasks(int stage) const override { return kernel_->Tasks(stage); }
@@ -21,11 +19,10 @@ class ForwardedKernel final : public ConvKernel {
     kernel_->Run(args, stage, range);
   }
   int64_t ScratchBytes(int threads) const override { return kernel_->ScratchBytes(threads); }
-  std::span<const std::byte> PackedWeights() const override { return packed_; }
+  std::span<const std::byte> PackedWeights() const override { return {}; }
 
  private:
   const std::unique_ptr<Kernel> kernel_;
-  const std::span<const std::byte> packed_;
 };
 
 }  // namespace tilesmith

@@ -11,6 +11,7 @@
 #include "layouts/transform_benchmark.h"
 #include "templates/cpu_device/copy_kernel.h"
 #include "templates/cpu_device/team_stream.h"
+#include "templates/int8/byte_conv.h"
 
 namespace tilesmith {
 namespace {
@@ -68,8 +69,17 @@ void CpuDevice::Download(const void* device, void* host, size_t bytes) const {
   std::memcpy(host, device, bytes);
 }
 
-std::unique_ptr<Kernel> CpuDevice::BuildOp(const Op& op, const KernelRequest& request) const {
+std::unique_ptr<Kernel> BuildHostOp(const Op& op, const KernelRequest& request) {
+  if (const auto* conv = dynamic_cast<const QuantizedConvOp*>(&op)) {
+    if (const auto untuned = UntunedByteConv(conv->workload(), request.layout, request.cpu))
+      return untuned->conv_template->Build(conv->workload(), untuned->config, request.cpu,
+                                           {.quantized = conv, .pool = request.pool});
+  }
   return MakeOpKernel(op, request);
+}
+
+std::unique_ptr<Kernel> CpuDevice::BuildOp(const Op& op, const KernelRequest& request) const {
+  return BuildHostOp(op, request);
 }
 
 std::unique_ptr<ConvKernel> CpuDevice::BuildConv(const ConvTemplate& conv_template,

@@ -9,6 +9,10 @@
 
 namespace tilesmith {
 
+// The kernel of an op in the process, for request.cpu: of a convolution of bytes a template's, by its
+// default; else the op's own. It refers to the op.
+std::unique_ptr<Kernel> BuildHostOp(const Op& op, const KernelRequest& request);
+
 class CpuDevice final : public Device {
  public:
   // The team is the calling thread's (CurrentTeam, layouts/base/thread_team.h), pinned or not.

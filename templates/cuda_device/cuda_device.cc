@@ -13,12 +13,12 @@
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
 #include "layouts/transform.h"
-#include "ops/quantize/quantized_conv.h"
+#include "templates/cpu_device/cpu_device.h"
 #include "templates/cuda_device/cuda_stream.h"
 #include "templates/cuda_device/cudnn_conv.h"
 #include "templates/cuda_device/kernels.h"
 #include "templates/cuda_device/op_programs.h"
-#include "templates/cuda_gemm/template.h"
+#include "templates/int8/byte_conv.h"
 
 namespace tilesmith {
 
@@ -145,26 +145,10 @@ void CudaDevice::Download(const void* device, void* host, size_t bytes) const {
   transfers_->Download(device, host, bytes);
 }
 
-namespace {
-
-// A convolution of bytes that nobody tuned, in the layout asked for; nullopt where there is none of it.
-std::optional<Config> UntunedConfig(const ConvTemplate& conv_template, const ConvWorkload& w,
-                                    const Layout& layout, const Target& target) {
-  if (!conv_template.Supports(w, target).ok) return std::nullopt;
-  const ConfigSpace space = conv_template.Space(w, target);
-  std::optional<Config> config =
-      conv_template.WithLayouts(w, space, conv_template.Default(w, target),
-                                {layout.WithType(w.input_type()), layout.WithType(w.output_type())});
-  return config && space.WhyInvalid(*config).empty() ? config : std::nullopt;
-}
-
-}  // namespace
-
 std::unique_ptr<Kernel> CudaDevice::BuildOp(const Op& op, const KernelRequest& request) const {
   if (const auto* conv = dynamic_cast<const QuantizedConvOp*>(&op)) {
-    const ConvTemplate& bytes = CudaTensorInt8Template();
-    if (const auto config = UntunedConfig(bytes, conv->workload(), request.layout, target()))
-      return BuildConv(bytes, conv->workload(), *config, {.quantized = conv});
+    if (const auto untuned = UntunedByteConv(conv->workload(), request.layout, target()))
+      return BuildConv(*untuned->conv_template, conv->workload(), untuned->config, {.quantized = conv});
   }
   if (const auto program = cuda::ProgramOf(op, request)) return cuda::LoadOp(context_, *program);
   KernelRequest here = request;
@@ -173,8 +157,8 @@ std::unique_ptr<Kernel> CudaDevice::BuildOp(const Op& op, const KernelRequest& r
   layouts.reserve(request.inputs.size());
   for (size_t slot = 0; slot < request.inputs.size(); ++slot)
     layouts.push_back(request.layout.WithType(request.InputType(slot)));
-  return cuda::RunInProcess(context_, {std::string(op.Type()), MakeOpKernel(op, here), request.inputs,
-                                       layouts, request.output, request.layout});
+  return cuda::RunInProcess(context_, {std::string(op.Type()), BuildHostOp(op, here), request.inputs, layouts,
+                                       request.output, request.layout});
 }
 
 std::unique_ptr<ConvKernel> CudaDevice::BuildConv(const ConvTemplate& conv_template,

@@ -4,9 +4,8 @@
 #include <bit>
 #include <numeric>
 
-#include "ops/quantize/byte_image.h"
-#include "ops/quantize/quantized_conv.h"
-#include "templates/base/byte_conv.h"
+#include "templates/int8/byte_conv.h"
+#include "templates/int8/byte_image.h"
 
 namespace tilesmith::cuda_gemm {
 namespace {

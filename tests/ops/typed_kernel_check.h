@@ -67,7 +67,14 @@ struct SpreadTensor {
   GuardedTensor buffer;
 };
 
-inline void CheckTypedKernel(const Op& op, const std::vector<Tensor>& inputs) {
+using KernelMaker = std::unique_ptr<Kernel>(const Op& op, const KernelRequest& request);
+
+inline std::unique_ptr<Kernel> OwnKernelOf(const Op& op, const KernelRequest& request) {
+  return op.MakeKernel(request);
+}
+
+inline void CheckTypedKernel(const Op& op, const std::vector<Tensor>& inputs,
+                             KernelMaker* make = OwnKernelOf) {
   std::vector<const Tensor*> pointers;
   std::vector<Shape> shapes;
   std::vector<DataType> types;
@@ -85,7 +92,7 @@ inline void CheckTypedKernel(const Op& op, const std::vector<Tensor>& inputs) {
       for (const Guard guard : {Guard::kAfter, Guard::kBefore}) {
         SCOPED_TRACE(op.Signature() + " of " + ShapeToString(shapes[0]) + " in " + layout.ToString() +
                      " on " + std::string(IsaName(cpu.isa)) + (cpu.vnni ? " with VNNI" : ""));
-        const auto kernel = op.MakeKernel({shapes, want.shape(), layout.WithType(want.type()), cpu, types});
+        const auto kernel = make(op, {shapes, want.shape(), layout.WithType(want.type()), cpu, types});
         std::vector<std::unique_ptr<SpreadTensor>> spread;
         std::vector<InputView> views;
         for (const Tensor& input : inputs) {

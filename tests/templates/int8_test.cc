@@ -9,12 +9,11 @@
 #include <optional>
 
 #include "layouts/transform.h"
-#include "ops/quantize/quantized_conv_kernel.h"
 #include "ops/quantize/quantized_data.h"
-#include "templates/amx_int8/template.h"
+#include "templates/amx_int8/config.h"
 #include "templates/base/task_places.h"
-#include "templates/direct_int8/template.h"
-#include "templates/winograd_int8/template.h"
+#include "templates/direct_int8/config.h"
+#include "templates/winograd_int8/config.h"
 #include "tests/support/guarded_run.h"
 #include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
@@ -192,22 +191,6 @@ TEST(DirectInt8, DataFillsItsRange) {
     for (int64_t i = 0; i < out.bytes(); ++i) ++seen[static_cast<size_t>(out.raw()[i])];
     EXPECT_GT(std::ranges::count_if(seen, [](int64_t times) { return times > 0; }), 100) << text;
     EXPECT_LT(seen[0] + seen[255] + seen[127] + seen[128], out.bytes() / 4) << text;
-  }
-}
-
-TEST(DirectInt8, TheDefaultIsWhatTheOpDoesByItself) {
-  for (const char* text : {"ic64ih56oc64kh3ph1+bias:u8:i8:u8", "ic256ih14oc1024kh1:u8:i8:u8",
-                           "g96ic96ih112oc96kh3sh2ph1:u8:i8:u8", "ic3ih224oc64kh7sh2ph3:u8:i8:u8"}) {
-    const ConvWorkload w = ParseWorkload(text);
-    for (const Target& cpu : TestCpus()) {
-      const QuantizedData data = MakeQuantizedData(w, 1);
-      const Config config = DirectInt8Template().Default(w, cpu);
-      const auto chosen = DirectInt8Template().Build(w, config, cpu, {.quantized = data.op.get()});
-      const auto own =
-          MakeQuantizedConvKernel(*data.op, {Layout::Nhwc(w.bytes->in), Layout::Nhwc(w.bytes->out), cpu});
-      EXPECT_EQ(chosen->Tasks(0), own->Tasks(0)) << text;
-      EXPECT_EQ(chosen->ScratchBytes(2), own->ScratchBytes(2)) << text;
-    }
   }
 }
 

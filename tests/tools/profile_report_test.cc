@@ -7,14 +7,14 @@
 namespace tilesmith {
 namespace {
 
-TEST(ProfileReport, ConvolutionsOfBytesThatRunAsOpsAreConvolutions) {
+TEST(ProfileReport, ConvolutionsOfBytesAreConvolutions) {
   const auto step = [](const char* kind, double seconds) {
     StepProfile profile;
     profile.kind = kind;
     profile.seconds = seconds;
     return profile;
   };
-  const StepProfile steps[] = {step("direct", 1), step("QuantizedConv", 2), step("MaxPool", 4),
+  const StepProfile steps[] = {step("direct", 1), step("direct_int8", 2), step("MaxPool", 4),
                                step("transform", 8)};
   EXPECT_EQ(NonConvSeconds(steps), 12);
 }

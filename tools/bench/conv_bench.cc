@@ -193,7 +193,7 @@ ConvBench BenchConv(const ConvWorkload& workload, const Schedule& schedule, cons
     bench.separate_seconds = DuelSeconds(rounds, contestants.size() - 1);
     bench.separate_ratio = RatioOf(rounds, 0, contestants.size() - 1);
   }
-  const bool of_one_conv = !workload.fused() && !workload.runs_as_op();
+  const bool of_one_conv = !workload.fused() && !workload.bytes && !workload.product;
   if (of_one_conv) MeasureErrors(bench, machine->target());
   return bench;
 }

@@ -25,9 +25,7 @@ double Total(std::span<const StepProfile> steps) {
 
 Cell KibibytesCell(double bytes) { return {bytes, fmt::format("{:.0f}", bytes / 1024)}; }
 
-// By a template, or of bytes by the op's own kernel.
 bool IsConv(const StepProfile& step) {
-  if (step.kind == "QuantizedConv") return true;
   const auto is_named = [&](const ConvTemplate* conv) { return conv->Name() == step.kind; };
   return std::ranges::any_of(AllConvTemplates(), is_named) ||
          std::ranges::any_of(Bf16ConvTemplates(), is_named) ||

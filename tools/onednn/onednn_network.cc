@@ -7,6 +7,7 @@
 #include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/quantize/quantized_conv.h"
+#include "templates/cpu_device/cpu_device.h"
 #include "tools/onednn/onednn_twin.h"
 
 namespace tilesmith {
@@ -139,7 +140,7 @@ class Assembler {
     std::vector<DataType> types = graph_.InputTypes(id);
     std::ranges::replace(types, DataType::kF32, order.type());
     const KernelRequest request = {shapes, node.shape, TensorLayout(node, order), cpu_, std::move(types)};
-    return MakeGuest(MakeOpKernel(*node.op, request), request, refusal);
+    return MakeGuest(BuildHostOp(*node.op, request), request, refusal);
   }
 
   // Whether the memory of `node`'s value may be written by its consumer `user`. Values that views or

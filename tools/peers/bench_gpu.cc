@@ -110,7 +110,7 @@ class GpuBench {
     bool any = false;
     Plan plan = PlanOfRecords(
         graph, machine_->target(), 1, [&](const ConvWorkload& workload) -> std::optional<Record> {
-          if (workload.runs_as_op()) return std::nullopt;
+          if (!NeedsRecord(workload)) return std::nullopt;
           const auto [found, is_new] = records.try_emplace(WorkloadToString(workload));
           if (!is_new) return found->second;
           sinks_.Stage(fmt::format("cuDNN, {}", found->first));

@@ -24,7 +24,7 @@ Plan PlanOfFastest(const Graph& graph, const DevicePtr& machine, const FastestRe
     const auto found = fastest.find(WorkloadToString(workload));
     any = any || found != fastest.end();
     if (found != fastest.end()) return found->second;
-    if (workload.runs_as_op()) return std::nullopt;
+    if (!NeedsRecord(workload)) return std::nullopt;
     return DefaultRecord(workload, machine->target(), machine->threads());
   };
   Plan plan = PlanOfRecords(graph, machine->target(), machine->threads(), record_of);

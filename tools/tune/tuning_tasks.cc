@@ -9,6 +9,7 @@
 #include <set>
 
 #include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/plan/plan.h"
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/conditions.h"
@@ -68,7 +69,7 @@ bool TuningTasks::IsCold(const ConvTask& task) const {
 // Those of a network that nothing else than the op's own kernel computes on this device.
 void TuningTasks::LeaveOutWhatRunsAsOps(std::vector<ConvTask>& tasks) const {
   std::erase_if(tasks, [&](const ConvTask& task) {
-    return task.workload.runs_as_op() &&
+    return !NeedsRecord(task.workload) &&
            TemplatesToTune(task.workload, machine_->target(), request_.accuracy).empty();
   });
 }

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "layouts/base/check.h"
-#include "ops/kernels/tile_products.h"
 #include "templates/base/image_strides.h"
+#include "templates/x86/tile_unit.h"
 
 namespace tilesmith::amx {
 namespace {

@@ -1,4 +1,4 @@
-// Generated code for a strip of positions (ops/conv/window_strips.h): its products, and between them what
+// Generated code for a strip of positions (templates/amx/strips.h): its products, and between them what
 // becomes of the sums of the strip before, which neither waits for products nor is waited for.
 #pragma once
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
-#include "ops/conv/window_weights.h"
-#include "ops/kernels/tile_products.h"
 #include "templates/base/image_strides.h"
+#include "templates/base/window_plan.h"
+#include "templates/x86/tile_unit.h"
 
 namespace tilesmith::amx {
 namespace {

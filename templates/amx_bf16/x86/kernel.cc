@@ -1,8 +1,8 @@
-#include "ops/conv/window_weights.h"
 #include "templates/amx/x86/strip_kernel.h"
 #include "templates/amx_bf16/copied_input.h"
 #include "templates/amx_bf16/schedule.h"
 #include "templates/amx_bf16/x86/bf16_strip_code.h"
+#include "templates/base/window_plan.h"
 
 namespace tilesmith::amx_bf16 {
 

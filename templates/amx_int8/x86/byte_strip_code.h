@@ -7,9 +7,9 @@
 // four vectors are rounded and packed together.
 #pragma once
 
-#include "ops/quantize/quantized_conv_loops.h"
 #include "templates/amx/x86/strip_code.h"
-#include "templates/amx_int8/schedule.h"
+#include "templates/amx_int8/config.h"
+#include "templates/int8/pixels.h"
 
 namespace tilesmith::amx_int8 {
 

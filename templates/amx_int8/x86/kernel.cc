@@ -1,12 +1,41 @@
-#include "ops/conv/window_weights.h"
-#include "ops/quantize/quantized_store.h"
 #include "templates/amx/x86/strip_kernel.h"
-#include "templates/amx_int8/copied_bytes.h"
-#include "templates/amx_int8/schedule.h"
 #include "templates/amx_int8/x86/byte_strip_code.h"
-#include "templates/base/byte_conv.h"
+#include "templates/int8/byte_conv.h"
+#include "templates/int8/store.h"
 
 namespace tilesmith::amx_int8 {
+namespace {
+
+// The input that a tile of pixels sees, as it is multiplied: bytes as they are stored, with or without a
+// sign, zero points where padding is.
+class CopiedBytes final : public amx::InputCopy {
+ public:
+  // zero_point: of the input's bytes.
+  CopiedBytes(const Schedule& schedule, const Target& cpu, int32_t zero_point)
+      : plan_(schedule.plan),
+        rows_(plan_.conv, ByteImage(schedule.workload.input_shape(), schedule.in), Unflipped(zero_point),
+              true, TILESMITH_DISPATCH_VNNI(cpu, WidenRow)) {}
+
+  int64_t ThreadBytes() const override { return plan_.ThreadBytes(); }
+  void Copy(const std::byte* image, const WindowTile& tile, std::byte* to) const override {
+    const ElementRange channels{tile.group * plan_.group_in, plan_.group_in};
+    plan_.ForEachWidenedPart(tile, [&](const WindowPlan::WidenedPart& part) {
+      rows_.Widen(reinterpret_cast<const uint8_t*>(image), channels, part.y, part.left, plan_.column_step,
+                  part.columns, plan_.pixel_numbers, to + part.offset);
+    });
+  }
+
+ private:
+  // Bytes are multiplied as they are, so that nothing flips them, whatever their type.
+  static Quantization Unflipped(int32_t zero_point) {
+    return {.type = DataType::kU8, .scales = {1.0F}, .zero_points = {static_cast<uint8_t>(zero_point)}};
+  }
+
+  const WindowPlan plan_;
+  const RowWidener rows_;
+};
+
+}  // namespace
 
 std::unique_ptr<ConvKernel> BuildKernel(const Schedule& schedule, const Target& cpu,
                                         const ConvWeights& weights) {

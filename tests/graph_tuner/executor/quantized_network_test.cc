@@ -4,7 +4,7 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/problem/graph_tune.h"
 #include "ops/passes/passes.h"
-#include "templates/direct_int8/template.h"
+#include "templates/direct_int8/config.h"
 #include "tests/graph_tuner/support/executor_testing.h"
 #include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/ops/quantized_net.h"
@@ -44,7 +44,7 @@ TEST(QuantizedNetwork, RunsInChannelsLastWhereNothingHasBeenMeasured) {
     for (const char* type : {"QuantizedConv", "QuantizedMaxPool"})
       EXPECT_EQ(PlanOf(plan, type).layouts.out, Layout::Nhwc(DataType::kU8)) << type;
     ExpectRuns(graph, plan, TestCpu());
-    // Its weights count, though no template packs them.
+    // Its weights count, which a template packs by its default.
     const auto network = CompileNetwork(graph, plan, OpenDevice(TestCpu(), 1));
     EXPECT_GE(PackedWeightBytes(*network), static_cast<size_t>(channels));
     EXPECT_EQ(PackedWeightBytes(*network), PackedInSteps(*network));
