@@ -68,7 +68,8 @@ struct QdqModel::Impl {
     out.set_doc_string(model.doc_string());
     out.mutable_graph()->Swap(&written.graph);
     for (const auto& [key, value] : metadata) SetMetadata(key, value, out);
-    return {SerializeWithData(std::move(out), placement), std::move(written.layers)};
+    return {SerializeWithData(std::move(out), placement), std::move(written.layers),
+            std::move(written.byte_nodes)};
   }
   QdqJob Job(std::span<const TensorQuantizer> quantizers) const {
     TILESMITH_CHECK(quantizers.size() == plan.groups.size());

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "layouts/base/visible.h"
 #include "ops/onnx/tensor_proto.h"
 
 namespace tilesmith {
@@ -110,11 +111,13 @@ class QdqWriter {
   }
   int Quantizer(const std::string& tensor) const { return groups_.at(tensor); }
 
-  void AddLinear(const std::string& type, const std::string& from, const std::string& to,
-                 const SharedNames& names, int axis = -1) {
+  // Returns the node's name.
+  std::string AddLinear(const std::string& type, const std::string& from, const std::string& to,
+                        const SharedNames& names, int axis = -1) {
     onnx::NodeProto node;
+    const std::string name = names_.New(fmt::format("{}_{}", to, type));
     node.set_op_type(type);
-    node.set_name(names_.New(fmt::format("{}_{}", to, type)));
+    node.set_name(name);
     node.add_input(from);
     node.add_input(names.scale);
     if (!names.zero_point.empty()) node.add_input(names.zero_point);
@@ -126,6 +129,7 @@ class QdqWriter {
       attribute.set_i(axis);
     }
     Add(std::move(node));
+    return name;
   }
 
   const SharedNames& NamesOf(int group, const std::string& like) {
@@ -142,7 +146,7 @@ class QdqWriter {
     if (simulated_) return AddRounding(from, to, job_.quantizers[group]);
     const SharedNames& names = NamesOf(group, from);
     const std::string stored = names_.New(to + "_quantized");
-    AddLinear("QuantizeLinear", from, stored, names);
+    written_.byte_nodes[VisibleLine(to)] = VisibleLine(AddLinear("QuantizeLinear", from, stored, names));
     AddLinear("DequantizeLinear", stored, to, names);
   }
 

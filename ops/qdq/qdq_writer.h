@@ -3,6 +3,7 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +23,8 @@ struct QdqJob {
 
 struct WrittenQdq {
   onnx::GraphProto graph;
-  std::vector<QdqLayer> layers;  // of each unit, in order
+  std::vector<QdqLayer> layers;                   // of each unit, in order
+  std::map<std::string, std::string> byte_nodes;  // as QdqFile has them
 };
 
 // As QdqModel::Write, WriteSimulated and WriteAlone say.

@@ -211,7 +211,7 @@ TEST(SharedSettingsTest, AreTakenFromC) {
   settings.max_output_error = 0.5;
   settings.precision = "f32";
   settings.calibrate_count = 0;
-  refused("max_output_error is for precision mixed, not f32");
+  refused("`max_output_error` is for `precision` mixed, not f32");
 }
 
 }  // namespace

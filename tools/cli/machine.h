@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "layouts/base/thread_team.h"
 #include "templates/device/device.h"
 #include "tools/cli/args.h"
+#include "tuner/precision.h"
 
 namespace tilesmith {
 
@@ -17,14 +19,16 @@ struct MachineOptions {
   std::string wait = "sleep";  // WaitPolicyName
   std::string max_isa;         // "": the environment variable TILESMITH_MAX_ISA, or no cap
   std::string target = "cpu";  // or another kind of device (OpenDevice), of several with ":N" behind it
-  // In what is computed (ParsePrecision). "tf32" says that the target may round what it multiplies.
-  std::string precision = "f32";
+  Precision precision = Precision::kF32;  // in what is computed
 };
 void DeclareMachineOptions(Args& args, MachineOptions* options);
 
-// "--target", which the options above have as well, and "--precision", f32 or tf32, which they do not.
+// "--target", which the options above have as well.
 void DeclareTarget(Args& args, std::string* target);
-void DeclareRounding(Args& args, std::string* precision);
+// "--precision", which they do not have: one of these, or f32 and tf32.
+void DeclarePrecision(Args& args, Precision* precision, std::span<const Precision> choices,
+                      const std::string& help);
+void DeclareRounding(Args& args, Precision* precision);
 
 // Detects the CPU and caps it, or opens another device. Throws Error(kUsage) for an unknown
 // target, ISA or wait, for TF32 on a CPU, and for more threads than cores: they would only take turns, and

@@ -59,7 +59,7 @@ void ProgressLine::Show(const std::string& text) {
 
 WorkSinks SinksOf(ProgressLine& line) {
   return {.on_stage = [&line](const std::string& text) { line.Show(text); },
-          .on_warning = [&line](const std::string& text) { line.Say("warning: " + text); },
+          .on_warning = [&line](const std::string& text) { line.Say("warning: " + WithOptionNames(text)); },
           .stop = &InterruptFlag()};
 }
 

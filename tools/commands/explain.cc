@@ -48,7 +48,7 @@ class ExplainCommand : public Command {
     ProgressLine progress;
     GraphTuningArguments& arguments = request_.arguments;
     TakeQuantization(request_.plan_path, &arguments.model);
-    const Precision precision = ParsePrecision(arguments.machine.precision);
+    const Precision precision = arguments.machine.precision;
     QuantizeInPlace(
         precision, [&] { return OpenMachine(arguments.machine); }, SinksOf(progress), &arguments.model);
     const std::string asked = request_.node;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -38,9 +39,11 @@ class OptimizeCommand : public Command {
   void Declare(Args& args) override {
     DeclareModelOptions(args, &request_.arguments.model);
     DeclarePlanning(args, &request_.arguments);
-    args.Choice("--precision", &request_.arguments.machine.precision, {"f32", "bf16", "int8", "mixed"},
-                "bf16: convolutions are computed and stored in it where that can be; int8: the network is "
-                "quantised first; mixed: layer by layer what is fastest (default f32)");
+    DeclarePrecision(
+        args, &request_.arguments.machine.precision,
+        std::array{Precision::kF32, Precision::kBf16, Precision::kInt8, Precision::kMixed},
+        "bf16: convolutions are computed and stored in it where that can be; int8: the network is "
+        "quantised first; mixed: layer by layer what is fastest (default f32)");
     args.Real("--max-output-error", &max_output_error_,
               "With --precision mixed: how far the outputs may be off, relative to f32's (default: as far as "
               "it goes)");

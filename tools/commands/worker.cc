@@ -190,7 +190,8 @@ class WorkerCommand : public Command {
             TextCell(note)};
   }
 
-  std::string url_, class_, target_ = kCpuDevice, precision_ = "f32";
+  std::string url_, class_, target_ = kCpuDevice;
+  Precision precision_ = Precision::kF32;
   bool list_ = false, json_ = false;
 };
 

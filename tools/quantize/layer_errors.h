@@ -23,6 +23,9 @@ struct QuantizedLayerError {
 struct QuantizedLayers {
   std::vector<QuantizedLayerError> layers;    // in the model's order
   std::map<std::string, std::string> titles;  // of each tensor: of the layer that writes it, or of its node
+  // Of each tensor that is quantised: the node of the quantised network that computes it in bytes. Both as
+  // graphs call them.
+  std::map<std::string, std::string> byte_nodes;
 };
 
 // Measured by injection: the network runs in floats up to the layer, whose output is then what it is with

@@ -14,22 +14,29 @@
 namespace tilesmith {
 namespace {
 
-// Those of the model quantised so.
-std::vector<QdqLayer> LayersOf(const ModelFile& file, const ModelQuantization& quantization) {
+// The model quantised so.
+QdqFile QuantizedBy(const ModelQuantization& quantization, const ModelFile& file) {
   QdqModel model(file, file.source, quantization.options);
-  return model.Write(QuantizersOf(quantization, file.source, model), {}).layers;
+  return model.Write(QuantizersOf(quantization, file.source, model), {});
+}
+
+// The node that computes the layer's output in bytes, wherever there is one; "" where there is none.
+std::string ByteNodeOf(const QdqLayer& layer, const QdqFile& file) {
+  const auto found = file.byte_nodes.find(VisibleLine(layer.output));
+  return found == file.byte_nodes.end() ? "" : found->second;
 }
 
 }  // namespace
 
 std::string NodeOfLayer(const ModelOptions& model, const std::string& name) {
   if (!model.quantization) return name;
-  const std::vector<QdqLayer> layers = LayersOf(ReadModel(model), *model.quantization);
+  const QdqFile file = QuantizedBy(*model.quantization, ReadModel(model));
+  const std::vector<QdqLayer>& layers = file.layers;
   auto layer = std::ranges::find_if(
       layers, [&](const QdqLayer& one) { return one.name == name || VisibleLine(one.output) == name; });
   const Graph graph = LoadModel(model);
   while (layer != layers.end()) {
-    const std::string in_bytes = VisibleLine(layer->output) + std::string(kByteNodeSuffix);
+    const std::string in_bytes = ByteNodeOf(*layer, file);
     if (graph.Find(in_bytes)) return in_bytes;
     // A sum behind it that it takes along.
     layer = std::ranges::find_if(layer + 1, layers.end(), [&](const QdqLayer& one) {
@@ -82,11 +89,12 @@ class TypeExplainer {
       return quantization->tensors.contains(tensor.name);
     });
     if (!complete) quantization->options.keep = quantized_.quantization->options.keep;
-    for (const QdqLayer& layer : LayersOf(file, *quantization)) {
+    const QdqFile quantized = QuantizedBy(*quantization, file);
+    for (const QdqLayer& layer : quantized.layers) {
       if (layer.channels == 0) continue;
       weighted_.push_back(layer.name);
       const std::string tensor = VisibleLine(layer.output);
-      if (layer.name != node_ && tensor != node_ && tensor + std::string(kByteNodeSuffix) != node_) continue;
+      if (layer.name != node_ && tensor != node_ && ByteNodeOf(layer, quantized) != node_) continue;
       layer_ = layer.name;
       tensor_ = tensor;
     }

@@ -10,11 +10,13 @@
 #include "graph_tuner/check/output_errors.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/plan/price_plan.h"
+#include "graph_tuner/problem/within_limits.h"
 #include "graph_tuner/refine/baselines.h"
 #include "graph_tuner/refine/config_variants.h"
 #include "graph_tuner/refine/split_rivals.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "tools/cli/output_file.h"
 #include "tools/network/plan_runs.h"
 #include "tools/quantize/calibration_inputs.h"
@@ -54,8 +56,7 @@ class GraphTuner {
     options_.even_shares = request_.rounds == 0;
     CheckAccuracyLimits(options_.accuracy);
     if (is_first && options_.precision == Precision::kBf16 && std::ranges::none_of(log_, IsNarrow))
-      sinks_.Warn(
-          "the log has no record in bf16: the plan is in f32 (`tilesmith tune --precision bf16` adds some)");
+      sinks_.Warn("the log has no record in bf16: the plan is in f32 (tuning in bf16 adds some)");
     Refine();
     RefinedPlan& refined = tuned_.refined;
     refined.plan.quantization = request_.arguments.model.quantization;
@@ -156,7 +157,6 @@ class GraphTuner {
   // Sets the budget of errors: what each conv does by itself is measured, and where a plan's outputs show
   // that the sum of squares is more, the budget is cut by as much.
   void KeepErrorsWithin(double most) {
-    constexpr int kAttempts = 5;
     TILESMITH_CHECK(errors_ != nullptr);
     if (known_ != nullptr) {
       options_.errors.squares = known_->squares;
@@ -166,12 +166,13 @@ class GraphTuner {
     }
     tuned_.bf16_squares = options_.errors.squares;
     options_.errors.most = std::max(0.0, most * most - OfBytes());
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const NetworkProblem problem(tuned_.graph, log_, **costs_, options_);
-      const double seen = ErrorOf(GraphTune(problem, {}, request_.max_weight_bytes).plan);
-      if (seen <= most) return;
-      TightenBudget(most, seen);
-    }
+    ChooseWithin(
+        most,
+        [&](bool) {
+          const NetworkProblem problem(tuned_.graph, log_, **costs_, options_);
+          return ErrorOf(GraphTune(problem, {}, request_.max_weight_bytes).plan);
+        },
+        [&](double seen) { TightenBudget(most, seen); });
   }
 
   // Whether there was time for it, which there is but in a hurry.
@@ -193,14 +194,11 @@ class GraphTuner {
   // What was learned since may have led to another plan than the one whose error was seen.
   void CheckError() {
     if (errors_ == nullptr) return;
-    constexpr int kAttempts = 5;
     RefinedPlan& refined = tuned_.refined;
     tuned_.output_error = ErrorOf(refined.plan);
     if (!request_.max_output_error) return;
     const double most = *request_.max_output_error;
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      if (*tuned_.output_error <= most) break;
-      TightenBudget(most, *tuned_.output_error);
+    const auto plan_again = [&] {
       const NetworkProblem problem(tuned_.graph, log_, **costs_, options_);
       const Corrections learned = refined.plan.corrections;
       refined.plan = GraphTune(problem, learned, request_.max_weight_bytes).plan;
@@ -210,19 +208,29 @@ class GraphTuner {
       refined.check = MeasurePlans(where, {&refined.plan}, request_.seconds).front();
       tuned_.baselines = {};  // they ran beside another plan
       tuned_.output_error = ErrorOf(refined.plan);
-    }
+    };
+    bool tightened = false;
+    ChooseWithin(
+        most,
+        [&](bool) {
+          if (tightened) plan_again();
+          return *tuned_.output_error;
+        },
+        [&](double seen) {
+          TightenBudget(most, seen);
+          tightened = true;
+        });
     tuned_.predicted_output_error = std::sqrt(OfBytes() + options_.errors.Of(refined.plan));
     if (*tuned_.output_error <= most) return;
     throw Error(ErrorCode::kNoCandidate,
-                fmt::format("{}: the plan's output error is {:.2g}, allowed is {:.2g} (--max-output-error)",
-                            tuned_.graph.name(), *tuned_.output_error, most));
+                fmt::format("{}: the plan's output error is {:.2g}, allowed is {:.2g} ({})",
+                            tuned_.graph.name(), *tuned_.output_error, most, settings::kMaxOutputError));
   }
 
   // By how much more the outputs are off than the squares add up to. Precondition: seen > most.
   void TightenBudget(double most, double seen) {
-    constexpr double kMargin = 0.95;
     const double allowed = std::max(0.0, most * most - OfBytes());
-    options_.errors.most *= kMargin * allowed / (seen * seen - std::min(OfBytes(), most * most));
+    options_.errors.most *= kLimitMargin * allowed / (seen * seen - std::min(OfBytes(), most * most));
   }
 
   double ErrorOf(const Plan& plan) const { return errors_->Of(tuned_.graph, plan).error; }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/graph_tune_form.h"
 #include "tools/tune/mixed_types.h"
@@ -17,10 +18,10 @@ GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkS
   GraphTuneModelRequest complete = request;
   GraphTuningArguments& arguments = complete.arguments;
   if (request.rounds < 0 || request.rounds > kMaxRounds)
-    throw Error(ErrorCode::kUsage,
-                fmt::format("--rounds must be from 0 to {}, got {}", kMaxRounds, request.rounds));
+    throw Error(ErrorCode::kUsage, fmt::format("{} must be from 0 to {}, got {}", settings::kRounds,
+                                               kMaxRounds, request.rounds));
   if (!complete.machine) complete.machine = OpenMachine(arguments.machine);
-  const Precision precision = ParsePrecision(arguments.machine.precision);
+  const Precision precision = arguments.machine.precision;
   CheckOutputErrorLimit(request.max_output_error, precision);
   if (!arguments.model.quantization) {
     if (precision == Precision::kMixed && arguments.machine.target == kCpuDevice)
@@ -28,10 +29,10 @@ GraphTunedModel GraphTuneModel(const GraphTuneModelRequest& request, const WorkS
     QuantizeInPlace(precision, complete.machine, sinks, &arguments.model);
   }
   constexpr double kForComparing = 0.15;  // of the time
-  if (precision != Precision::kF32) complete.time_budget *= 1 - kForComparing;
+  if (!IsF32(precision)) complete.time_budget *= 1 - kForComparing;
   GraphTunedModel tuned = GraphTuneForm(complete, sinks);
   complete.time_budget = request.time_budget;
-  if (precision != Precision::kF32 && !tuned.stopped) CompareTypes(complete, sinks, &tuned);
+  if (!IsF32(precision) && !tuned.stopped) CompareTypes(complete, sinks, &tuned);
   return tuned;
 }
 
@@ -49,10 +50,10 @@ void GraphTuneSizes(
     each.arguments.model = sizes[i];
     each.arguments.model.quantization = std::move(quantization);
     if (i > 0 && each.arguments.model.quantization && each.max_output_error) {
-      sinks.Warn(
-          "--max-output-error was held to in the first size of the inputs, whose types the others have");
+      sinks.Warn(fmt::format("{} was held to in the first size of the inputs, whose types the others have",
+                             settings::kMaxOutputError));
       each.max_output_error.reset();
-      each.arguments.machine.precision = PrecisionName(Precision::kInt8);  // what stays float is f32
+      each.arguments.machine.precision = Precision::kInt8;  // what stays float is f32
     }
     const GraphTunedModel tuned = i == 0 ? GraphTuneModel(each, sinks) : GraphTuneForm(each, sinks);
     each.machine = tuned.machine;

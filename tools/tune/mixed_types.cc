@@ -13,6 +13,7 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/plan/price_plan.h"
+#include "graph_tuner/problem/within_limits.h"
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
 #include "tools/network/plan_runs.h"
@@ -24,8 +25,6 @@
 
 namespace tilesmith {
 namespace {
-
-constexpr double kErrorMargin = 0.95;
 
 int64_t NarrowNodes(const Plan& plan) {
   return std::ranges::count_if(plan.nodes,
@@ -57,7 +56,7 @@ class MixedTuner {
     const int forms = is_quantized ? 3 : 1;
     ModelOptions floats = quantized;
     floats.quantization.reset();
-    floats_ = GraphTuneForm(Form(floats, forms, "mixed"), sinks_);
+    floats_ = GraphTuneForm(Form(floats, forms, Precision::kMixed), sinks_);
     if (floats_->stopped) return std::move(*floats_);
     if (!is_quantized) {
       GraphTuneModelRequest compared = request_;
@@ -77,7 +76,7 @@ class MixedTuner {
  private:
   GraphTunedModel TuneQuantized(const ModelOptions& quantized) {
     errors_.emplace(OpenFloats(quantized, machine_, ErrorSamples(request_)));
-    bytes_ = GraphTuneForm(ByteForm(quantized, 2, "int8"), sinks_, false);
+    bytes_ = GraphTuneForm(ByteForm(quantized, 2, Precision::kInt8), sinks_, false);
     ThrowIfStopped(sinks_.stop);
     log_ = LoadTuningLog(request_.arguments, machine_);
     costs_.emplace(request_, machine_, sinks_);
@@ -88,7 +87,7 @@ class MixedTuner {
   }
 
   // A part of what time is left, for one of `forms` to come.
-  GraphTuneModelRequest Form(const ModelOptions& model, int forms, const std::string& precision) const {
+  GraphTuneModelRequest Form(const ModelOptions& model, int forms, Precision precision) const {
     const double for_comparing = request_.hurried ? 0.3 : 0.1;  // of all
     GraphTuneModelRequest form = request_;
     form.arguments.model = model;
@@ -101,7 +100,7 @@ class MixedTuner {
   }
 
   // One that is quantised: what it does to the outputs is known otherwise, and floats are its baseline.
-  GraphTuneModelRequest ByteForm(const ModelOptions& model, int forms, const std::string& precision) const {
+  GraphTuneModelRequest ByteForm(const ModelOptions& model, int forms, Precision precision) const {
     GraphTuneModelRequest form = Form(model, forms, precision);
     form.max_output_error.reset();
     form.baselines = false;
@@ -221,7 +220,6 @@ class MixedTuner {
 
   // The layers that are to be quantised, within the limit on errors as it is measured.
   void TuneMixed(ModelOptions model) {
-    constexpr int kAttempts = 6;
     if (HasLimit() && !SameOutputs(floats_->graph, bytes_->graph)) {
       note_ = "its outputs are others than in floats";
       return;
@@ -243,38 +241,47 @@ class MixedTuner {
                                     layers,
                                     request_.hurried ? nullptr : &**costs_};
     const std::shared_ptr<const ModelQuantization> all = model.quantization;
-    for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const TypeChoice choice = Choice(networks);
-      predicted_error_ = std::sqrt(choice.square);
-      if (choice.quantized == 0 || choice.keep.empty()) {
-        note_ = choice.quantized == 0 ? "no layer pays in int8" : "every layer pays in int8";
-        return;
-      }
-      auto some = std::make_shared<ModelQuantization>(*all);
-      some->options.keep.insert(some->options.keep.end(), choice.keep.begin(), choice.keep.end());
-      model.quantization = std::move(some);
-      // Error is a matter of types far more than of schedules: it is known before the loop runs.
-      const double seen = HasLimit() ? ErrorOfDefault(model) : 0, most = MostError();
-      // Bytes that err more than was predicted leave others less room for bf16.
-      const double with_bf16 = seen * seen + choice.square - choice.byte_square;
-      if (seen > most || (with_bf16 > most * most && attempt + 1 < kAttempts)) {
-        const double more = seen * seen / (kErrorMargin * choice.byte_square);
-        for (QuantizedLayerError& layer : layers.layers) layer.square *= more;
-        continue;
-      }
-      mixed_ = TuneChosen(model, seen);
-      note_ = fmt::format("{} of {} layers in int8", choice.quantized, choice.weighted);
-      const int64_t narrow = NarrowNodes(mixed_->refined.plan);
-      if (narrow > 0) note_ += fmt::format(", {} in bf16", narrow);
-      note_ += fmt::format(", predicted {} ms", MillisecondsCell(choice.seconds).text);
-      if (HasLimit() && choice.bound > 0)
-        note_ += fmt::format(", at most {:.1f}% above any mixture within the limit",
-                             (choice.seconds / choice.bound - 1) * 100);
-      if (const std::string untuned = UntunedText(mixed_->refined.plan); !untuned.empty())
-        note_ += ", " + untuned;
+    const double most = MostError();
+    TypeChoice choice;
+    double seen = 0;  // of what is in bytes
+    const auto is_mixture = [&] { return choice.quantized > 0 && !choice.keep.empty(); };
+    const double measured = ChooseWithin(
+        most,
+        [&](bool is_last) {
+          choice = Choice(networks);
+          predicted_error_ = std::sqrt(choice.square);
+          if (!is_mixture()) return 0.0;
+          auto some = std::make_shared<ModelQuantization>(*all);
+          some->options.keep.insert(some->options.keep.end(), choice.keep.begin(), choice.keep.end());
+          model.quantization = std::move(some);
+          // Error is a matter of types far more than of schedules: it is known before the loop runs.
+          seen = HasLimit() ? ErrorOfDefault(model) : 0;
+          // Bytes that err more than was predicted leave others less room for bf16.
+          const double with_bf16 = seen * seen + choice.square - choice.byte_square;
+          return with_bf16 > most * most && !is_last ? std::numeric_limits<double>::infinity() : seen;
+        },
+        [&](double) {
+          const double more = seen * seen / (kLimitMargin * choice.byte_square);
+          for (QuantizedLayerError& layer : layers.layers) layer.square *= more;
+        });
+    if (!is_mixture()) {
+      note_ = choice.quantized == 0 ? "no layer pays in int8" : "every layer pays in int8";
       return;
     }
-    note_ = "no mixture within the limit was found";
+    if (measured > most) {
+      note_ = "no mixture within the limit was found";
+      return;
+    }
+    mixed_ = TuneChosen(model, seen);
+    note_ = fmt::format("{} of {} layers in int8", choice.quantized, choice.weighted);
+    const int64_t narrow = NarrowNodes(mixed_->refined.plan);
+    if (narrow > 0) note_ += fmt::format(", {} in bf16", narrow);
+    note_ += fmt::format(", predicted {} ms", MillisecondsCell(choice.seconds).text);
+    if (HasLimit() && choice.bound > 0)
+      note_ += fmt::format(", at most {:.1f}% above any mixture within the limit",
+                           (choice.seconds / choice.bound - 1) * 100);
+    if (const std::string untuned = UntunedText(mixed_->refined.plan); !untuned.empty())
+      note_ += ", " + untuned;
   }
 
   TypeChoice Choice(const TypedNetworks& networks) const {
@@ -286,7 +293,7 @@ class MixedTuner {
   // A layer between types may be another convolution than in one type, with a sum of its own, which the log
   // need not know.
   GraphTunedModel TuneChosen(const ModelOptions& model, double error_of_bytes) const {
-    GraphTuneModelRequest form = ByteForm(model, 1, "mixed");
+    GraphTuneModelRequest form = ByteForm(model, 1, Precision::kMixed);
     form.arguments.tuning.allow_defaults = true;
     if (!HasLimit()) return GraphTuneForm(form, sinks_, false);
     if (KnowsBf16() && error_of_bytes < MostError()) {
@@ -299,7 +306,7 @@ class MixedTuner {
       }
       form.max_output_error.reset();
     }
-    form.arguments.machine.precision = "int8";
+    form.arguments.machine.precision = Precision::kInt8;
     return GraphTuneForm(form, sinks_, false);
   }
 
@@ -386,7 +393,7 @@ void RunOtherTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks,
   const std::vector<Record> log = LoadTuningLog(request.arguments, tuned->machine);
   std::vector<TypedPlan> plans;
   const double end = request.begin + request.time_budget;
-  const Precision own = ParsePrecision(request.arguments.machine.precision);
+  const Precision own = request.arguments.machine.precision;
   for (const Precision precision : {Precision::kF32, Precision::kBf16})
     if (precision != own) plans.push_back(PlanFloats(request, *floats.graph, precision, log, costs, sinks));
   plans.push_back({std::string(PrecisionName(own)), &tuned->graph, tuned->refined.plan});

@@ -10,20 +10,22 @@
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "templates/base/conv_template.h"
 #include "tools/quantize/calibration_inputs.h"
 
 namespace tilesmith {
 std::optional<double> OutputErrorLimit(double given) {
   if (!(given > 0))
-    throw Error(ErrorCode::kUsage, fmt::format("--max-output-error must be above 0, got {}", given));
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} must be above 0, got {}", settings::kMaxOutputError, given));
   return std::isfinite(given) ? std::optional(given) : std::nullopt;
 }
 
 void CheckOutputErrorLimit(std::optional<double> limit, Precision precision) {
   if (!limit || precision == Precision::kBf16 || precision == Precision::kMixed) return;
-  throw Error(ErrorCode::kUsage, fmt::format("--max-output-error is for --precision bf16 and mixed, not {}",
-                                             PrecisionName(precision)));
+  throw Error(ErrorCode::kUsage, fmt::format("{} is for {} bf16 and mixed, not {}", settings::kMaxOutputError,
+                                             settings::kPrecision, PrecisionName(precision)));
 }
 
 bool HasBf16(const Target& cpu) {
@@ -132,9 +134,9 @@ std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> 
       winner = i;
   }
   if (!winner)
-    throw Error(
-        ErrorCode::kNoCandidate,
-        fmt::format("no plan's output error is at most {:.2g}, which is allowed (--max-output-error)", most));
+    throw Error(ErrorCode::kNoCandidate,
+                fmt::format("no plan's output error is at most {:.2g}, which is allowed ({})", most,
+                            settings::kMaxOutputError));
   for (size_t i = 0; i < places.size(); ++i) runs[places[i]].ratio = RatioOf(rounds, *winner, i);
   runs[places[*winner]].is_plan = true;
   return runs;

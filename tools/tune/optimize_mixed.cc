@@ -131,7 +131,7 @@ class MixedOptimizer {
   void Tune(Precision precision, double seconds, bool again = false) {
     const bool is_first = precision == Precision::kF32;
     OptimizeModelRequest one = request_;
-    one.arguments.machine.precision = PrecisionName(precision);
+    one.arguments.machine.precision = precision;
     if (precision != Precision::kInt8) one.arguments.model.calibration = {};  // its samples' sizes are there
     one.begin = NowSeconds();
     one.seconds = seconds;

@@ -9,6 +9,7 @@
 
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/report.h"
@@ -45,7 +46,7 @@ TuneModelRequest TuningOf(const OptimizeModelRequest& request, DevicePtr machine
   tuning.accuracy = request.arguments.tuning.accuracy;
   tuning.conditions = request.conditions;
   tuning.fusion = !request.arguments.no_fusion;
-  tuning.precision = ParsePrecision(request.arguments.machine.precision);
+  tuning.precision = request.arguments.machine.precision;
   tuning.suggest_shipped = request.shipped;
   tuning.use_database = request.use_database;
   tuning.database_path = request.database_path;
@@ -73,8 +74,7 @@ class ModelOptimizer {
         limit_{sinks.stop, request.begin + request.seconds},
         tuning_request_(TuningOf(request, std::move(machine))),
         machine_(tuning_request_.machine),
-        compares_(compares && tuning_request_.precision != Precision::kF32 &&
-                  machine_->target().device == kCpuDevice),
+        compares_(compares && !IsF32(tuning_request_.precision) && machine_->target().device == kCpuDevice),
         tuning_(tuning_request_, sinks),
         measurer_(WorkerFor(request.worker, machine_->target())) {}
 
@@ -306,7 +306,7 @@ OptimizedModel OptimizeInOneType(OptimizeModelRequest request, bool compares, co
   GraphTuningArguments& arguments = request.arguments;
   DevicePtr machine = OpenMachine(arguments.machine);
   const double began = NowSeconds();
-  QuantizeInPlace(ParsePrecision(arguments.machine.precision), machine, sinks, &arguments.model);
+  QuantizeInPlace(arguments.machine.precision, machine, sinks, &arguments.model);
   const double calibrating = NowSeconds() - began;
   const double opened = NowSeconds();
   ModelOptimizer optimizer(request, std::move(machine), compares, sinks, on_progress);
@@ -352,10 +352,11 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
                      {arguments.log_path, arguments.costs_path, arguments.model.model});
   RequireReplaceable(arguments.log_path, OutputFormat::kLog, {arguments.model.model});
   RequireReplaceable(arguments.costs_path, OutputFormat::kCosts);
-  const bool mixes = ParsePrecision(request.arguments.machine.precision) == Precision::kMixed;
+  const Precision precision = request.arguments.machine.precision;
+  const bool mixes = precision == Precision::kMixed;
   if (!mixes && request.max_output_error)
-    throw Error(ErrorCode::kUsage,
-                "--max-output-error is for --precision mixed, not " + request.arguments.machine.precision);
+    throw Error(ErrorCode::kUsage, fmt::format("{} is for {} mixed, not {}", settings::kMaxOutputError,
+                                               settings::kPrecision, PrecisionName(precision)));
   if (mixes && request.arguments.machine.target != kCpuDevice)
     throw Error(ErrorCode::kUsage, "optimize mixes types on CPUs; on a GPU tune, then graph-tune");
   if (mixes) TakeSizesOfSamples(&arguments.model);

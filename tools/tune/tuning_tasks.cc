@@ -10,6 +10,7 @@
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
@@ -81,7 +82,7 @@ void TuningTasks::CheckSupported(const std::vector<ConvTask>& tasks) const {
       throw Error(ErrorCode::kNoCandidate, fmt::format("no template computes {}", workload));
     if (TemplatesToTune(task.workload, machine_->target(), request_.accuracy).empty())
       throw Error(ErrorCode::kNoCandidate,
-                  fmt::format("--forbid leaves no template that computes {}", workload));
+                  fmt::format("{} leaves no template that computes {}", settings::kForbid, workload));
   }
 }
 

@@ -1,10 +1,11 @@
 #include "tools/tune/type_choice.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <optional>
 #include <string_view>
 
+#include "graph_tuner/problem/within_limits.h"
 #include "graph_tuner/solvers/k_best.h"
 #include "graph_tuner/solvers/solve_auto.h"
 #include "layouts/base/check.h"
@@ -131,6 +132,7 @@ class TypeProblem {
   explicit TypeProblem(const TypedNetworks& networks) : networks_(networks) {
     for (const auto& [tensor, title] : networks.layers.titles)
       titles_.emplace(VisibleLine(tensor), VisibleLine(title));
+    for (const auto& [tensor, node] : networks.layers.byte_nodes) written_by_.emplace(node, tensor);
     for (NodeId id = 0; id < networks.bytes.size(); ++id)
       in_bytes_.emplace(NameInFloats(networks.bytes.node(id).name), id);
     if (networks.bf16_plan != nullptr)
@@ -274,8 +276,9 @@ class TypeProblem {
 
   // The float network's name of a node that the quantised one has.
   std::string NameInFloats(const std::string& name) const {
-    if (!name.ends_with(kByteNodeSuffix)) return name;
-    std::string tensor = name.substr(0, name.size() - kByteNodeSuffix.size());
+    const auto written = written_by_.find(name);
+    if (written == written_by_.end()) return name;
+    const std::string& tensor = written->second;
     const auto has = [&](const std::string& of) {
       const auto title = titles_.find(of);
       return title != titles_.end() && networks_.floats.Find(title->second);
@@ -287,12 +290,17 @@ class TypeProblem {
       if (layer.weighted || VisibleLine(layer.output) != tensor) continue;
       for (const QuantizedLayerError& front : networks_.layers.layers) {
         const std::string output = VisibleLine(front.output);
-        if (front.weighted && has(output) && !networks_.bytes.Find(output + std::string(kByteNodeSuffix)) &&
+        if (front.weighted && has(output) && !IsInBytes(output) &&
             std::ranges::find(layer.inputs, front.output) != layer.inputs.end())
           return VisibleLine(front.layer);
       }
     }
     return tensor;
+  }
+
+  bool IsInBytes(const std::string& tensor) const {
+    const auto writer = networks_.layers.byte_nodes.find(tensor);
+    return writer != networks_.layers.byte_nodes.end() && networks_.bytes.Find(writer->second);
   }
 
   // What the quantised network computes in floats, too.
@@ -326,7 +334,8 @@ class TypeProblem {
   }
 
   const TypedNetworks& networks_;
-  std::map<std::string, std::string> titles_;  // as QuantizedLayers has them, as graphs call nodes
+  std::map<std::string, std::string> titles_;      // as QuantizedLayers has them, as graphs call nodes
+  std::map<std::string, std::string> written_by_;  // tensors, by the nodes that quantise them
   std::map<std::string, NodeId> in_bytes_;  // nodes of the quantised network by their names in the float one
   ErrorSquares bf16_squares_;               // of the plan in bf16
   LayoutProblem problem_;                   // a variable for each node of the float network, with its id
@@ -336,34 +345,22 @@ class TypeProblem {
 }  // namespace
 
 TypeChoice ChooseTypes(const TypedNetworks& networks, double most) {
-  constexpr double kLowest = 1e-6, kHighest = 1e15, kStep = 8, kPrecision = 1.01;  // seconds per square
   const TypeProblem problem(networks);
-  TypeChoice best = problem.Solve(0, 0);
-  if (best.square <= most) return best;
-  double bound = best.bound;
+  double bound = -std::numeric_limits<double>::infinity();
   const auto solve = [&](double price) {
-    TypeChoice choice = problem.Solve(price, most);
+    TypeChoice choice = problem.Solve(price, price > 0 ? most : 0);  // which may be infinite
     bound = std::max(bound, choice.bound);
     return choice;
   };
-  double too_low = kLowest, enough = kLowest;
-  while ((best = solve(enough)).square > most && enough < kHighest) {
-    too_low = enough;
-    enough *= kStep;
-  }
-  while (enough > too_low * kPrecision) {
-    const double middle = std::sqrt(too_low * enough);
-    TypeChoice choice = solve(middle);
-    const bool fits = choice.square <= most;
-    (fits ? enough : too_low) = middle;
-    if (fits) best = std::move(choice);
-  }
-  if (std::optional<TypeChoice> near = problem.SolveNear(enough, most)) {
+  auto [best, price, fits] =
+      AtLowestPrice(kErrorPrices, solve, [&](const TypeChoice& choice) { return choice.square <= most; });
+  if (price == 0) return std::move(best);
+  if (std::optional<TypeChoice> near = problem.SolveNear(price, most)) {
     bound = std::max(bound, near->bound);
     if (near->seconds < best.seconds) best = std::move(*near);
   }
   best.bound = std::min(bound, best.seconds);
-  return best;
+  return std::move(best);
 }
 
 }  // namespace tilesmith

@@ -16,8 +16,7 @@
 namespace tilesmith {
 
 // A network planned in f32, in bf16 where that is to be had, and the same with all layers quantised that can
-// be. What computes a tensor in bytes is called after the tensor there (kByteNodeSuffix), since it quantises
-// as well.
+// be. Which node there computes a tensor in bytes, and quantises it, the layers say (byte_nodes).
 struct TypedNetworks {
   const Graph& floats;
   const Plan& float_plan;
