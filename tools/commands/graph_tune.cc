@@ -13,13 +13,13 @@
 #include "tools/cli/results_file.h"
 #include "tools/cli/streams.h"
 #include "tools/commands/commands.h"
+#include "tools/commands/graph_tune_farm.h"
 #include "tools/network/prediction_report.h"
 #include "tools/network/profile_report.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/output_check.h"
 #include "tools/quantize/in_place.h"
 #include "tools/report/write_report.h"
-#include "tools/tune/graph_tune_farm.h"
 #include "tools/tune/graph_tune_model.h"
 #include "tools/tune/network_types.h"
 
@@ -103,7 +103,7 @@ class GraphTuneCommand : public Command {
  private:
   // What the worker prints is printed.
   int TuneOnFarm(ProgressLine& progress) const {
-    if (!onnxruntime_.empty()) throw Error(ErrorCode::kUsage, "--onnxruntime is not for --farm");
+    args_->RefuseGiven({"--onnxruntime", "--calibrate", "--target"}, "is not for --farm");
     const FarmGraphTuned tuned = GraphTuneOnFarm({.farm = farm_,
                                                   .arguments = request_.arguments,
                                                   .options = args_->GivenOptions(),

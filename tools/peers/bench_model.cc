@@ -17,6 +17,7 @@
 #include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 #include "tools/cli/results_file.h"
 #include "tools/doctor/measurements.h"
@@ -24,7 +25,6 @@
 #include "tools/onednn/onednn.h"
 #include "tools/peers/log_plan.h"
 #include "tools/peers/onnx_runtime.h"
-#include "tools/peers/scratch_folder.h"
 #include "tuner/records/best_records.h"
 
 namespace tilesmith {

@@ -12,10 +12,10 @@
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/output_file.h"
 #include "tools/doctor/machine_watch.h"
 #include "tools/network/network_run.h"
 #include "tools/peers/onnx_runtime.h"
-#include "tools/peers/scratch_folder.h"
 
 namespace tilesmith {
 namespace {

@@ -1,4 +1,4 @@
-// graph-tune on another machine: what its job says, and how a worker does it.
+// graph-tune on a machine of a farm: what its job says, how a worker does it, and how it is asked for.
 //
 // The worker runs `graph-tune` itself, as a child process in a folder of its own that holds what the job has
 // brought: so it is the same there as here, a network that takes it down costs the job, and the worker goes
@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "layouts/base/error.h"
+#include "tools/cli/farm.h"
+#include "tools/cli/graph_tuning.h"
 #include "tuner/farm/farm_worker.h"
 
 namespace tilesmith {
@@ -44,7 +46,8 @@ GraphTuneJob GraphTuneJobFromText(const std::string& text);
 // The arguments of graph-tune that do it, in the folder.
 std::vector<std::string> ArgumentsOf(const GraphTuneJob& job);
 
-// Whether a worker takes "--name=value": whatever names no file and no farm.
+// Whether a worker takes "--name=value": an option of graph-tune that is not about the farm, and names no
+// file and no device of this machine.
 bool IsJobOption(std::string_view option);
 // Whether a file of a job may be called so: "resnet.onnx", and no path.
 bool IsModelFileName(std::string_view name);
@@ -61,5 +64,25 @@ GraphTuneJobNews GraphTuneJobNewsFromText(const std::string& text);
 
 // FarmJobFunction.
 std::optional<FarmJobResult> DoGraphTuneJob(const FarmJobDesk& desk);
+
+struct FarmGraphTuneRequest {
+  FarmOptions farm;
+  GraphTuningArguments arguments;
+  // That were given (Args::GivenOptions), `arguments` among them. Those that are no job's stay here.
+  std::vector<std::string> options;
+  std::string plan_path, save_path, report_path;
+};
+
+struct FarmGraphTuned {
+  ErrorCode code{};  // 0: done
+  std::string error;
+  std::string output;  // what graph-tune prints
+};
+
+// One machine of the class measures costs and runs plans. The plan file holds the best plan so far as it
+// comes, each checked to be one for the network and the class; costs are added to the file here as they come.
+// Throws Error(kUsage) and Error(kEnvironment) where FarmJobRun, ChosenClasses and LoadModel do, and
+// Error(kInterrupted) when it is stopped, which says whether there is a plan.
+FarmGraphTuned GraphTuneOnFarm(const FarmGraphTuneRequest& request, const WorkSinks& sinks);
 
 }  // namespace tilesmith
