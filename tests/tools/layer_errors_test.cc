@@ -7,13 +7,13 @@
 
 #include "graph_tuner/check/output_errors.h"
 #include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/planner/type_choice.h"
 #include "layouts/base/text_file.h"
 #include "tests/support/ops/onnx_model.h"
 #include "tests/support/random.h"
 #include "tests/support/temporary_files.h"
 #include "tools/quantize/calibration_inputs.h"
 #include "tools/quantize/in_place.h"
-#include "tools/tune/type_choice.h"
 
 namespace tilesmith {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <regex>
 
+#include "graph_tuner/planner/network_types.h"
 #include "layouts/base/target.h"
 #include "tests/tools/shared_options.h"
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
-#include "tools/tune/network_types.h"
 
 namespace tilesmith {
 namespace {

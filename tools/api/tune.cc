@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
 #include "layouts/base/sizes.h"
 #include "layouts/base/text_file.h"
@@ -13,7 +14,6 @@
 #include "tools/cli/system_files.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/graph_tune_model.h"
-#include "tools/tune/network_types.h"
 #include "tools/tune/optimize_model.h"
 #include "tools/tune/tune_model.h"
 
@@ -110,7 +110,7 @@ void PlanByLog(const ModelOptions& model, const std::string& log, const std::str
   request.rounds = settings.rounds;
   request.time_budget = seconds;
   request.baselines = settings.rounds > 0;
-  GraphTuneSizes(request, SinksOf(settings));
+  GraphTuneModel(request, SinksOf(settings));
 }
 
 void TuneBoth(const ModelOptions& model, const std::string& plan, const TuneSettings& settings) {

@@ -158,8 +158,4 @@ DevicePtr OpenMachine(const MachineOptions& options) {
                     ParseWait(options.wait));
 }
 
-PinnedTeam::PinnedTeam(const DevicePtr& machine) { PinTeam(machine->threads()); }
-
-PinnedTeam::~PinnedTeam() { Restore(before_); }
-
 }  // namespace tilesmith

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/target.h"
-#include "layouts/base/thread_team.h"
-#include "templates/device/device.h"
 #include "tools/cli/args.h"
 #include "tuner/precision.h"
 
@@ -43,18 +42,5 @@ Target ChosenTarget(const MachineOptions& options);
 void RequireCpu(const DevicePtr& machine, std::string_view what);
 // A measuring worker's command line, told for which device it is to measure.
 std::vector<std::string> WorkerFor(std::vector<std::string> worker, const Target& target);
-// The rest of a computing command: the team is pinned. On destruction the
-// calling thread gets its cores back, so that processes started later are not confined to one.
-class PinnedTeam {
- public:
-  explicit PinnedTeam(const DevicePtr& machine);
-  ~PinnedTeam();
-  PinnedTeam(const PinnedTeam&) = delete;
-  PinnedTeam& operator=(const PinnedTeam&) = delete;
-  const cpu_set_t& cores_before() const { return before_.mask; }
-
- private:
-  const TeamPinning before_ = CurrentPinning();
-};
 
 }  // namespace tilesmith

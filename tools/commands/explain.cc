@@ -4,7 +4,7 @@
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/network/explain_report.h"
-#include "tools/network/network_run.h"
+#include "tools/network/plan_choice.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/explain_types.h"
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/accuracy.h"
@@ -16,7 +17,6 @@
 #include "tools/commands/commands.h"
 #include "tools/network/prediction_report.h"
 #include "tools/quantize/in_place.h"
-#include "tools/tune/network_types.h"
 #include "tools/tune/optimize_model.h"
 #include "tools/tune/tune_report.h"
 #include "tools/tune/tune_view.h"

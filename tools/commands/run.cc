@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "layouts/measure/clock.h"
@@ -15,9 +16,9 @@
 #include "tools/cli/results_file.h"
 #include "tools/cli/system_files.h"
 #include "tools/commands/commands.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/network/input_files.h"
-#include "tools/network/network_run.h"
+#include "tools/network/plan_choice.h"
 #include "tools/network/prediction_report.h"
 #include "tools/network/profile_report.h"
 #include "tools/network/stream_runs.h"

@@ -9,6 +9,8 @@
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/default_record.h"
+#include "graph_tuner/planner/network_run.h"
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "templates/cuda_device/cudnn_library.h"
 #include "tools/cli/accuracy.h"
@@ -16,7 +18,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/records.h"
 #include "tools/cli/results_file.h"
-#include "tools/network/network_run.h"
+#include "tools/network/input_files.h"
 #include "tools/network/outputs.h"
 #include "tools/peers/log_plan.h"
 #include "tuner/precision.h"

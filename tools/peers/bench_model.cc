@@ -9,6 +9,8 @@
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/planner/network_run.h"
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "templates/base/fma_peak.h"
 #include "tools/bench/bench_report.h"
@@ -21,7 +23,7 @@
 #include "tools/cli/records.h"
 #include "tools/cli/results_file.h"
 #include "tools/doctor/measurements.h"
-#include "tools/network/network_run.h"
+#include "tools/network/input_files.h"
 #include "tools/onednn/onednn.h"
 #include "tools/peers/log_plan.h"
 #include "tools/peers/onnx_runtime.h"

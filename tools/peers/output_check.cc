@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "ops/quantize/byte_sums.h"
 #include "tools/cli/output_file.h"
-#include "tools/network/network_run.h"
 #include "tools/network/outputs.h"
 #include "tools/peers/onnx_runtime.h"
 

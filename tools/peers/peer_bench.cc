@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/measure/clock.h"
@@ -15,8 +16,8 @@
 #include "tools/cli/npz.h"
 #include "tools/cli/output_file.h"
 #include "tools/network/network_bench.h"
-#include "tools/network/network_run.h"
 #include "tools/network/outputs.h"
+#include "tools/network/plan_choice.h"
 #include "tools/network/stream_runs.h"
 #include "tools/peers/network_worker.h"
 #include "tools/peers/onnx_runtime.h"

@@ -8,10 +8,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "layouts/base/settings.h"
 #include "tools/cli/npz.h"
-#include "tools/network/network_run.h"
 
 namespace tilesmith {
 namespace {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "graph_tuner/check/output_errors.h"
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "layouts/base/settings.h"
 #include "layouts/base/text_file.h"

@@ -6,10 +6,11 @@
 #include <memory>
 #include <utility>
 
+#include "graph_tuner/planner/network_types.h"
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/visible.h"
 #include "tools/quantize/in_place.h"
-#include "tools/tune/network_types.h"
+#include "tools/tune/graph_tune_model.h"
 
 namespace tilesmith {
 namespace {
@@ -67,7 +68,7 @@ class TypeExplainer {
     const bool is_kept = in_floats || std::ranges::find(kept, layer_) != kept.end();
     std::erase(others, layer_);
     const PinnedTeam team(machine_);
-    const FloatNetwork floats = OpenFloats(quantized_, machine_);
+    const FloatNetwork floats = OpenFloats(ModelNetwork(quantized_, machine_), machine_);
     costs_ = OpenCosts(arguments_, machine_, sinks_);
     log_ = LoadTuningLog(arguments_, machine_);
     std::vector<TypedNode> nodes = {InType("int8", others, floats)};

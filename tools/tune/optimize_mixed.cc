@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/planner/network_run.h"
+#include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
-#include "tools/network/network_run.h"
-#include "tools/tune/network_types.h"
 #include "tools/tune/optimize_model.h"
 
 namespace tilesmith {
@@ -148,7 +148,7 @@ class MixedOptimizer {
     } catch (const Error& error) {
       if (aside) std::filesystem::remove(path);
       if (precision != Precision::kInt8 || error.code() != ErrorCode::kBadModel) throw;
-      return;  // what cannot be quantised; GraphTuneModel says so
+      return;  // what cannot be quantised; the planner says so
     }
     if (aside) std::filesystem::remove(path);
     if (precision == Precision::kInt8) calibrated_ = of_type.plans.front().plan.quantization;
@@ -185,7 +185,7 @@ class MixedOptimizer {
     mixing.known = found_;
     size_t size = 0;
     try {
-      GraphTuneSizes(mixing, sinks_, [&](const GraphTuneModelRequest&, const GraphTunedModel& tuned) {
+      GraphTuneModel(mixing, sinks_, [&](const ModelOptions&, const PlannedNetwork& tuned) {
         Take(optimized_.plans.at(size++), tuned);
       });
     } catch (const Error& error) {
@@ -196,7 +196,7 @@ class MixedOptimizer {
   }
 
   // In place of the plan in f32.
-  void Take(OptimizedPlan& plan, const GraphTunedModel& tuned) {
+  void Take(OptimizedPlan& plan, const PlannedNetwork& tuned) {
     plan.plan = tuned.refined.plan;
     plan.measurement = tuned.refined.check;
     plan.solutions = static_cast<int>(tuned.refined.rounds.size());

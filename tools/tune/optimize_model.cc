@@ -8,14 +8,14 @@
 #include <utility>
 
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/planner/network_types.h"
+#include "graph_tuner/planner/plan_runs.h"
 #include "layouts/base/error.h"
 #include "layouts/base/settings.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/report.h"
-#include "tools/network/plan_runs.h"
 #include "tools/quantize/in_place.h"
-#include "tools/tune/network_types.h"
 #include "tools/tune/tuning_tasks.h"
 #include "tools/tune/user_database.h"
 #include "tuner/measure/process_measurer.h"
@@ -220,7 +220,7 @@ class ModelOptimizer {
     Tell("what the network gives in f32");
     const double began = NowSeconds(), had = limit_.left();
     for (const ModelOptions& size : SizesOf(request_.arguments.model)) {
-      floats_.push_back(OpenFloats(size, machine_));
+      floats_.push_back(OpenFloats(ModelNetwork(size, machine_), machine_));
       const double each = (NowSeconds() - began) / static_cast<double>(floats_.size());
       const double all = each * static_cast<double>(tuning_.graphs().size());
       if (2 * all <= had) continue;
@@ -337,8 +337,8 @@ void WarnIfLate(const OptimizeModelRequest& request, const OptimizedModel& optim
 std::string ProgressText(const OptimizeProgress& at) {
   std::string text = fmt::format("{} plan{} written", at.plans, at.plans == 1 ? "" : "s");
   if (at.best_seconds > 0)
-    text += fmt::format(", {} ms, at first {} ms", MillisecondsCell(at.best_seconds).text,
-                        MillisecondsCell(at.untuned_seconds).text);
+    text += fmt::format(", {} ms, at first {} ms", MillisecondsText(at.best_seconds),
+                        MillisecondsText(at.untuned_seconds));
   return at.stage.empty() ? text : text + "; " + at.stage;
 }
 

@@ -14,7 +14,7 @@
 #include "graph_tuner/refine/optimize_network.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/graph_tuning.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/tune/graph_tune_model.h"
 #include "tools/tune/tune_model.h"
 #include "tools/tune/tune_row.h"

@@ -7,7 +7,7 @@
 
 #include "tools/bench/conv_bench.h"
 #include "tools/cli/tasks.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 #include "tuner/network_tuner.h"
 
 namespace tilesmith {

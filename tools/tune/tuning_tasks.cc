@@ -9,6 +9,7 @@
 #include <set>
 
 #include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "layouts/base/settings.h"
 #include "layouts/measure/clock.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph_tuner/plan/plan.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/tune/baseline_cache.h"
 #include "tools/tune/tune_model.h"
 #include "tools/tune/user_database.h"

@@ -1,5 +1,3 @@
-#include "tools/tune/graph_tune_form.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,8 @@
 #include "graph_tuner/check/output_errors.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/plan/price_plan.h"
+#include "graph_tuner/planner/network_types.h"
+#include "graph_tuner/planner/plan_network.h"
 #include "graph_tuner/problem/within_limits.h"
 #include "graph_tuner/refine/baselines.h"
 #include "graph_tuner/refine/config_variants.h"
@@ -17,52 +17,38 @@
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "layouts/base/settings.h"
-#include "tools/cli/output_file.h"
-#include "tools/network/plan_runs.h"
-#include "tools/quantize/calibration_inputs.h"
-#include "tools/tune/network_types.h"
 
 namespace tilesmith {
 namespace {
 
 constexpr int kCompared = 3, kTemplateRivals = 2;  // as guesses
 
-class GraphTuner {
+class FormPlanner {
  public:
-  GraphTuner(const GraphTuneModelRequest& request, const WorkSinks& sinks, bool writes,
-             const KnownErrors* known)
+  FormPlanner(const PlanRequest& request, const WorkSinks& sinks, const KnownErrors* known)
       : request_(request),
         sinks_(sinks),
-        writes_(writes),
         known_(known),
         errors_(known != nullptr ? &known->of : nullptr),
+        log_(*request.log),
         limit_{sinks.stop, request.begin + request.time_budget},
-        stages_(sinks, request.seconds, limit_) {}
+        stages_(sinks, request.seconds, limit_),
+        options_(request.tuning) {}
 
-  GraphTunedModel Run() {
-    const GraphTuningArguments& arguments = request_.arguments;
-    RequireReplaceable(request_.plan_path, OutputFormat::kPlan,
-                       {arguments.log_path, arguments.costs_path, arguments.model.model});
-    CheckGraphTuning(request_.arguments);
-    tuned_.machine = request_.machine;
-    tuned_.graph = LoadModel(request_.arguments.model);
-    log_ = LoadTuningLog(request_.arguments, tuned_.machine);
-    const PinnedTeam team(tuned_.machine);
-    const bool is_first = writes_ && request_.others.empty();
-    if (is_first) WarnIfDisturbed(tuned_.machine, sinks_);
-    costs_.emplace(request_, tuned_.machine, sinks_);
-    options_ = TuningOptions(request_.arguments, tuned_.machine, sinks_);
+  PlannedNetwork Run() {
+    planned_.machine = request_.machine;
+    planned_.graph = request_.network->Load(request_.quantization);
+    const PinnedTeam team(planned_.machine);
+    costs_.emplace(request_);
     // Splits go by prices, which a network may take otherwise: a plan has them only where plans are run.
     options_.even_shares = request_.rounds == 0;
     CheckAccuracyLimits(options_.accuracy);
-    if (is_first && options_.precision == Precision::kBf16 && std::ranges::none_of(log_, IsNarrow))
-      sinks_.Warn("the log has no record in bf16: the plan is in f32 (tuning in bf16 adds some)");
     Refine();
-    RefinedPlan& refined = tuned_.refined;
-    refined.plan.quantization = request_.arguments.model.quantization;
-    tuned_.steps =
-        ExplainSteps(tuned_.graph, refined.plan, **costs_, refined.check, tuned_.machine->target());
-    return std::move(tuned_);
+    RefinedPlan& refined = planned_.refined;
+    refined.plan.quantization = request_.quantization;
+    planned_.steps =
+        ExplainSteps(planned_.graph, refined.plan, **costs_, refined.check, planned_.machine->target());
+    return std::move(planned_);
   }
 
  private:
@@ -73,25 +59,24 @@ class GraphTuner {
       if (error.code() != ErrorCode::kInterrupted) throw;
       throw Error(ErrorCode::kInterrupted, "interrupted before there was a plan");
     }
-    Write(tuned_.refined.plan);
-    tuned_.stopped = IsStopped(sinks_.stop);
+    Write(planned_.refined.plan);
+    planned_.stopped = IsStopped(sinks_.stop);
   }
 
   void RefineProblem() {
-    const ModelOptions& model = request_.arguments.model;
     const bool narrow = options_.precision == Precision::kBf16 || options_.precision == Precision::kMixed;
-    if (narrow && !model.quantization) {
-      errors_ = &own_errors_.emplace(tuned_.graph, tuned_.machine,
-                                     SamplesOf(tuned_.graph, model.calibration, ErrorSamples(request_)));
+    if (narrow && !request_.quantization) {
+      errors_ = &own_errors_.emplace(planned_.graph, planned_.machine,
+                                     request_.network->Samples(planned_.graph, ErrorSamples(request_)));
     }
-    costs_->MeasurePaid(tuned_.graph, log_, options_, limit_);
+    costs_->MeasurePaid(planned_.graph, log_, options_, limit_);
     if (request_.max_output_error) {
       KeepErrorsWithin(*request_.max_output_error);
-      costs_->MeasurePaid(tuned_.graph, log_, options_, limit_);
+      costs_->MeasurePaid(planned_.graph, log_, options_, limit_);
     }
     (**costs_).SeeDistance();
-    const NetworkProblem problem(tuned_.graph, log_, **costs_, options_);
-    tuned_.candidates = problem.UsableRecords();
+    const NetworkProblem problem(planned_.graph, log_, **costs_, options_);
+    planned_.candidates = problem.UsableRecords();
     const std::vector<Record> accepted =
         RecordsIn(options_.precision, AcceptedRecords(options_.accuracy, log_));
     PredictionLoop loop;
@@ -113,12 +98,12 @@ class GraphTuner {
     loop.measure = [&](const std::vector<const Plan*>& plans, const std::string& what) {
       const double each = stages_.SecondsEach();
       BeginRuns(fmt::format("{}: running {} by turns", what, PlansText(plans.size())), plans.size());
-      tuned_.watch.Skip();
-      const Disturbance before = tuned_.watch.total();
+      planned_.watch.Skip();
+      const Disturbance before = planned_.watch.total();
       std::vector<PlanMeasurement> measurements = MeasurePlans(Where(), plans, each);
-      tuned_.watch.EndInterval();
+      planned_.watch.EndInterval();
       for (PlanMeasurement& measurement : measurements)
-        measurement.disturbed_share = (tuned_.watch.total() - before).share();
+        measurement.disturbed_share = (planned_.watch.total() - before).share();
       return measurements;
     };
     loop.compare = [&](const std::vector<const Plan*>& plans) {
@@ -131,15 +116,15 @@ class GraphTuner {
       return ratios;
     };
     if (loop.baselines) loop.challenge = [&](const RefinedPlan& refined) { return FasterBaseline(refined); };
-    tuned_.refined = RefinePlan(problem, **costs_, loop);
+    planned_.refined = RefinePlan(problem, **costs_, loop);
     // Of a solution that there was no time to run nobody knows whether it is faster than what ran before.
-    const bool has_run = tuned_.refined.check.seconds > 0 || loop.rounds == 0;
-    if (!has_run && !fitting_.empty()) tuned_.refined.plan = fitting_.front();
+    const bool has_run = planned_.refined.check.seconds > 0 || loop.rounds == 0;
+    if (!has_run && !fitting_.empty()) planned_.refined.plan = fitting_.front();
     CheckError();
   }
 
   void AddKnown(std::vector<RivalPlan>* rivals) {
-    const std::string hash = GraphHash(tuned_.graph);
+    const std::string hash = GraphHash(planned_.graph);
     for (const RivalPlan& known : request_.known) {
       const bool has_types = options_.precision != Precision::kF32 ||
                              std::ranges::none_of(known.plan.nodes, [](const NodePlan& node) {
@@ -149,7 +134,7 @@ class GraphTuner {
           options_.errors.Of(known.plan) > options_.errors.most)
         continue;
       rivals->push_back(known);
-      PricePlan(tuned_.graph, **costs_, rivals->back().plan);
+      PricePlan(planned_.graph, **costs_, rivals->back().plan);
       fitting_.push_back(rivals->back().plan);
     }
   }
@@ -164,12 +149,12 @@ class GraphTuner {
       sinks_.Warn("bf16 is left out: there was no time to measure what each layer in it does to the outputs");
       options_.precision = Precision::kF32;
     }
-    tuned_.bf16_squares = options_.errors.squares;
+    planned_.bf16_squares = options_.errors.squares;
     options_.errors.most = std::max(0.0, most * most - OfBytes());
     ChooseWithin(
         most,
         [&](bool) {
-          const NetworkProblem problem(tuned_.graph, log_, **costs_, options_);
+          const NetworkProblem problem(planned_.graph, log_, **costs_, options_);
           return ErrorOf(GraphTune(problem, {}, request_.max_weight_bytes).plan);
         },
         [&](double seen) { TightenBudget(most, seen); });
@@ -194,37 +179,37 @@ class GraphTuner {
   // What was learned since may have led to another plan than the one whose error was seen.
   void CheckError() {
     if (errors_ == nullptr) return;
-    RefinedPlan& refined = tuned_.refined;
-    tuned_.output_error = ErrorOf(refined.plan);
+    RefinedPlan& refined = planned_.refined;
+    planned_.output_error = ErrorOf(refined.plan);
     if (!request_.max_output_error) return;
     const double most = *request_.max_output_error;
     const auto plan_again = [&] {
-      const NetworkProblem problem(tuned_.graph, log_, **costs_, options_);
+      const NetworkProblem problem(planned_.graph, log_, **costs_, options_);
       const Corrections learned = refined.plan.corrections;
       refined.plan = GraphTune(problem, learned, request_.max_weight_bytes).plan;
       refined.plan.corrections = learned;
       PlanRuns where = Where();
       where.limit = {sinks_.stop};  // no plan keeps to the limit before this one, whatever the time
       refined.check = MeasurePlans(where, {&refined.plan}, request_.seconds).front();
-      tuned_.baselines = {};  // they ran beside another plan
-      tuned_.output_error = ErrorOf(refined.plan);
+      planned_.baselines = {};  // they ran beside another plan
+      planned_.output_error = ErrorOf(refined.plan);
     };
     bool tightened = false;
     ChooseWithin(
         most,
         [&](bool) {
           if (tightened) plan_again();
-          return *tuned_.output_error;
+          return *planned_.output_error;
         },
         [&](double seen) {
           TightenBudget(most, seen);
           tightened = true;
         });
-    tuned_.predicted_output_error = std::sqrt(OfBytes() + options_.errors.Of(refined.plan));
-    if (*tuned_.output_error <= most) return;
+    planned_.predicted_output_error = std::sqrt(OfBytes() + options_.errors.Of(refined.plan));
+    if (*planned_.output_error <= most) return;
     throw Error(ErrorCode::kNoCandidate,
                 fmt::format("{}: the plan's output error is {:.2g}, allowed is {:.2g} ({})",
-                            tuned_.graph.name(), *tuned_.output_error, most, settings::kMaxOutputError));
+                            planned_.graph.name(), *planned_.output_error, most, settings::kMaxOutputError));
   }
 
   // By how much more the outputs are off than the squares add up to. Precondition: seen > most.
@@ -233,15 +218,13 @@ class GraphTuner {
     options_.errors.most *= kLimitMargin * allowed / (seen * seen - std::min(OfBytes(), most * most));
   }
 
-  double ErrorOf(const Plan& plan) const { return errors_->Of(tuned_.graph, plan).error; }
+  double ErrorOf(const Plan& plan) const { return errors_->Of(planned_.graph, plan).error; }
   double OfBytes() const { return known_ != nullptr ? known_->of_bytes : 0; }
 
-  void Write(const Plan& plan) const {
-    if (!writes_) return;
-    std::vector<Plan> plans = request_.others;
-    plans.push_back(plan);
-    plans.back().quantization = request_.arguments.model.quantization;
-    WritePlans(request_.plan_path, plans);
+  void Write(Plan plan) const {
+    if (!request_.keep) return;
+    plan.quantization = request_.quantization;
+    request_.keep(plan);
   }
 
   static std::string PlansText(size_t plans) {
@@ -249,8 +232,8 @@ class GraphTuner {
   }
 
   PlanRuns Where() {
-    return {tuned_.graph, tuned_.machine, limit_, [this] {
-              tuned_.watch.EndInterval();
+    return {planned_.graph, planned_.machine, limit_, [this] {
+              planned_.watch.EndInterval();
               stages_.Tick();
             }};
   }
@@ -277,34 +260,32 @@ class GraphTuner {
     for (PlannedBaseline& baseline : baselines) {
       if (!baseline.plan) continue;
       ++runs;
-      PricePlan(tuned_.graph, **costs_, *baseline.plan, refined.plan.corrections);
+      PricePlan(planned_.graph, **costs_, *baseline.plan, refined.plan.corrections);
     }
     const double each = stages_.SecondsEach();
     BeginRuns("running the baselines", kPlanDuels * runs);
-    tuned_.baselines = RunBaselines(Where(), refined.plan, baselines, each);
-    return FasterThanThePlan(tuned_.baselines.runs);
+    planned_.baselines = RunBaselines(Where(), refined.plan, baselines, each);
+    return FasterThanThePlan(planned_.baselines.runs);
   }
 
-  const GraphTuneModelRequest& request_;
+  const PlanRequest& request_;
   const WorkSinks& sinks_;
-  const bool writes_;
   const KnownErrors* const known_;
   const OutputErrors* errors_;  // where other types than f32 are allowed
+  const std::vector<Record>& log_;
   const WorkLimit limit_;
   StageProgress stages_;
-  std::vector<Record> log_;
   std::optional<FormCosts> costs_;
   std::vector<Plan> fitting_;  // of those that are known
   GraphTuneOptions options_;
-  GraphTunedModel tuned_;
+  PlannedNetwork planned_;
   std::optional<OutputErrors> own_errors_;
 };
 
 }  // namespace
 
-GraphTunedModel GraphTuneForm(const GraphTuneModelRequest& request, const WorkSinks& sinks, bool writes,
-                              const KnownErrors* known) {
-  return GraphTuner(request, sinks, writes, known).Run();
+PlannedNetwork PlanForm(const PlanRequest& request, const WorkSinks& sinks, const KnownErrors* known) {
+  return FormPlanner(request, sinks, known).Run();
 }
 
 }  // namespace tilesmith

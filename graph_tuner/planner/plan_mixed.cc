@@ -1,4 +1,4 @@
-#include "tools/tune/mixed_types.h"
+#include "graph_tuner/planner/plan_mixed.h"
 
 #include <fmt/format.h>
 
@@ -11,16 +11,10 @@
 #include <utility>
 
 #include "graph_tuner/executor/heuristic_plan.h"
-#include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/plan/price_plan.h"
+#include "graph_tuner/planner/network_types.h"
 #include "graph_tuner/problem/within_limits.h"
 #include "layouts/base/error.h"
-#include "tools/cli/interrupt.h"
-#include "tools/network/plan_runs.h"
-#include "tools/quantize/in_place.h"
-#include "tools/tune/graph_tune_form.h"
-#include "tools/tune/network_types.h"
-#include "tools/tune/type_choice.h"
 #include "tuner/precision.h"
 
 namespace tilesmith {
@@ -32,66 +26,59 @@ int64_t NarrowNodes(const Plan& plan) {
 }
 
 // For each plan of a comparison that is to be over by then, if that is not too short to be worth anything.
-double SecondsEach(const GraphTuneModelRequest& request, double end, size_t plans, double share = 1) {
+double SecondsEach(const PlanRequest& request, double end, size_t plans, double share = 1) {
   constexpr double kMin = 0.03;
   const double left = share * std::max(0.0, end - NowSeconds());
   return std::clamp(left / static_cast<double>(kPlanDuels * plans + 1), std::min(kMin, request.seconds),
                     request.seconds);
 }
 
-class MixedTuner {
+class MixedPlanner {
  public:
-  MixedTuner(const GraphTuneModelRequest& request, const WorkSinks& sinks)
+  MixedPlanner(const PlanRequest& request, const WorkSinks& sinks)
       : request_(request),
         sinks_(sinks),
         machine_(request.machine),
         end_(request.begin + request.time_budget) {}
 
-  GraphTunedModel Run() {
-    ModelOptions quantized = request_.arguments.model;
-    const bool is_quantized = Calibrate(&quantized);
-    // In a hurry nothing is mixed if it is not known by then what layers do; the file has a plan already.
-    if (is_quantized && request_.hurried) layers_ = LayerErrors(quantized);
-    // Else floats first: the file has a plan from then on.
-    const int forms = is_quantized ? 3 : 1;
-    ModelOptions floats = quantized;
-    floats.quantization.reset();
-    floats_ = GraphTuneForm(Form(floats, forms, Precision::kMixed), sinks_);
+  PlannedNetwork Run() {
+    all_ = Calibrate();
+    // In a hurry nothing is mixed if it is not known by then what layers do; there is a plan already.
+    if (all_ && request_.hurried) layers_ = LayerErrors();
+    // Else floats first: there is a plan from then on.
+    floats_ = PlanForm(Form(nullptr, all_ ? 3 : 1, Precision::kMixed), sinks_);
     if (floats_->stopped) return std::move(*floats_);
-    if (!is_quantized) {
-      GraphTuneModelRequest compared = request_;
-      compared.arguments.model = floats;
-      CompareTypes(compared, sinks_, &*floats_);
+    if (!all_) {
+      CompareTypes(request_, sinks_, &*floats_);
       return std::move(*floats_);
     }
     try {
-      return TuneQuantized(quantized);
+      return PlanQuantized();
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kInterrupted || !IsStopped(sinks_.stop)) throw;
-      floats_->stopped = true;  // the file has their plan
+      floats_->stopped = true;  // their plan was kept
       return std::move(*floats_);
     }
   }
 
  private:
-  GraphTunedModel TuneQuantized(const ModelOptions& quantized) {
-    errors_.emplace(OpenFloats(quantized, machine_, ErrorSamples(request_)));
-    bytes_ = GraphTuneForm(ByteForm(quantized, 2, Precision::kInt8), sinks_, false);
+  PlannedNetwork PlanQuantized() {
+    errors_.emplace(OpenFloats(*request_.network, machine_, ErrorSamples(request_)));
+    bytes_ = PlanForm(ByteForm(all_, 2, Precision::kInt8), sinks_);
     ThrowIfStopped(sinks_.stop);
-    log_ = LoadTuningLog(request_.arguments, machine_);
-    costs_.emplace(request_, machine_, sinks_);
+    costs_.emplace(request_);
     PlanUniform();
-    TuneMixed(quantized);
+    PlanMixture();
     ThrowIfStopped(sinks_.stop);
     return Choose();
   }
 
   // A part of what time is left, for one of `forms` to come.
-  GraphTuneModelRequest Form(const ModelOptions& model, int forms, Precision precision) const {
+  PlanRequest Form(const QuantizationPtr& quantization, int forms, Precision precision) const {
     const double for_comparing = request_.hurried ? 0.3 : 0.1;  // of all
-    GraphTuneModelRequest form = request_;
-    form.arguments.model = model;
-    form.arguments.machine.precision = precision;
+    PlanRequest form = request_;
+    form.quantization = quantization;
+    form.tuning.precision = precision;
     form.baselines = request_.baselines && !request_.hurried;
     form.begin = NowSeconds();
     form.time_budget =
@@ -99,27 +86,24 @@ class MixedTuner {
     return form;
   }
 
-  // One that is quantised: what it does to the outputs is known otherwise, and floats are its baseline.
-  GraphTuneModelRequest ByteForm(const ModelOptions& model, int forms, Precision precision) const {
-    GraphTuneModelRequest form = Form(model, forms, precision);
+  // One that is quantised: what it does to the outputs is known otherwise, and floats are its baseline. Its
+  // plan is not kept before it is chosen.
+  PlanRequest ByteForm(const QuantizationPtr& quantization, int forms, Precision precision) const {
+    PlanRequest form = Form(quantization, forms, precision);
     form.max_output_error.reset();
     form.baselines = false;
+    form.keep = nullptr;
     return form;
   }
 
-  bool Calibrate(ModelOptions* model) const {
+  // Null where nothing can be quantised.
+  QuantizationPtr Calibrate() const {
     try {
-      if (request_.calibrated) {
-        TakeSizesOfSamples(model);
-        model->quantization = request_.calibrated;
-      } else {
-        CalibrateInPlace(machine_, sinks_, model);
-      }
-      return true;
+      return request_.network->Calibrate(sinks_);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBadModel) throw;
       sinks_.Warn(fmt::format("int8 is left out: {}", error.what()));
-      return false;
+      return nullptr;
     }
   }
 
@@ -130,12 +114,12 @@ class MixedTuner {
     bf16_ = Floats(request_, Precision::kBf16);
   }
 
-  TypedPlan Floats(const GraphTuneModelRequest& request, Precision precision) const {
-    return PlanFloats(request, floats_->graph, precision, log_, *costs_, sinks_, Learned(*floats_));
+  TypedPlan Floats(const PlanRequest& request, Precision precision) const {
+    return PlanFloats(request, floats_->graph, precision, *costs_, sinks_, Learned(*floats_));
   }
 
   // What rounds have taught, if both forms had some: else what one learned would not compare.
-  const Corrections& Learned(const GraphTunedModel& form) const {
+  const Corrections& Learned(const PlannedNetwork& form) const {
     static const Corrections kNone;
     const bool both = !floats_->refined.plan.corrections.empty() && !bytes_->refined.plan.corrections.empty();
     return both ? form.refined.plan.corrections : kNone;
@@ -150,8 +134,8 @@ class MixedTuner {
 
   TypePlans PlansToChooseBy() const {
     const PinnedTeam team(machine_);
-    GraphTuneModelRequest apart = request_;
-    apart.arguments.no_fusion = true;
+    PlanRequest apart = request_;
+    apart.tuning.fusion = false;
     // Without a limit floats are what is fastest of f32 and bf16 together.
     TypePlans plans = {*Floats(apart, HasLimit() ? Precision::kF32 : Precision::kMixed).plan,
                        bytes_->refined.plan, std::nullopt};
@@ -201,7 +185,7 @@ class MixedTuner {
 
   // Nothing when that takes more than half of the time that is left, in a hurry. Without a limit on errors
   // nobody asks for them.
-  std::optional<QuantizedLayers> LayerErrors(const ModelOptions& model) const {
+  std::optional<QuantizedLayers> LayerErrors() const {
     const double now = NowSeconds();
     WorkLimit limit = {sinks_.stop};
     if (request_.hurried) limit.end = std::midpoint(now, std::max(now, end_));
@@ -211,7 +195,7 @@ class MixedTuner {
       sinks_.Stage(stage);
     };
     try {
-      return QuantizedLayerErrors(model, HasLimit() ? InjectedSamples(request_) : 0, machine_, limited);
+      return request_.network->LayerErrors(all_, HasLimit() ? InjectedSamples(request_) : 0, limited);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kInterrupted || IsStopped(sinks_.stop)) throw;
       return std::nullopt;
@@ -219,12 +203,12 @@ class MixedTuner {
   }
 
   // The layers that are to be quantised, within the limit on errors as it is measured.
-  void TuneMixed(ModelOptions model) {
+  void PlanMixture() {
     if (HasLimit() && !SameOutputs(floats_->graph, bytes_->graph)) {
       note_ = "its outputs are others than in floats";
       return;
     }
-    if (!request_.hurried) layers_ = LayerErrors(model);
+    if (!request_.hurried) layers_ = LayerErrors();
     if (!layers_) {
       note_ = "there was no time to measure what each layer does to the outputs";
       return;
@@ -240,7 +224,7 @@ class MixedTuner {
                                     plans.bytes,
                                     layers,
                                     request_.hurried ? nullptr : &**costs_};
-    const std::shared_ptr<const ModelQuantization> all = model.quantization;
+    QuantizationPtr chosen;
     const double most = MostError();
     TypeChoice choice;
     double seen = 0;  // of what is in bytes
@@ -251,11 +235,11 @@ class MixedTuner {
           choice = Choice(networks);
           predicted_error_ = std::sqrt(choice.square);
           if (!is_mixture()) return 0.0;
-          auto some = std::make_shared<ModelQuantization>(*all);
+          auto some = std::make_shared<ModelQuantization>(*all_);
           some->options.keep.insert(some->options.keep.end(), choice.keep.begin(), choice.keep.end());
-          model.quantization = std::move(some);
+          chosen = std::move(some);
           // Error is a matter of types far more than of schedules: it is known before the loop runs.
-          seen = HasLimit() ? ErrorOfDefault(model) : 0;
+          seen = HasLimit() ? ErrorOfDefault(chosen) : 0;
           // Bytes that err more than was predicted leave others less room for bf16.
           const double with_bf16 = seen * seen + choice.square - choice.byte_square;
           return with_bf16 > most * most && !is_last ? std::numeric_limits<double>::infinity() : seen;
@@ -272,11 +256,11 @@ class MixedTuner {
       note_ = "no mixture within the limit was found";
       return;
     }
-    mixed_ = TuneChosen(model, seen);
+    mixed_ = PlanChosen(chosen, seen);
     note_ = fmt::format("{} of {} layers in int8", choice.quantized, choice.weighted);
     const int64_t narrow = NarrowNodes(mixed_->refined.plan);
     if (narrow > 0) note_ += fmt::format(", {} in bf16", narrow);
-    note_ += fmt::format(", predicted {} ms", MillisecondsCell(choice.seconds).text);
+    note_ += fmt::format(", predicted {} ms", MillisecondsText(choice.seconds));
     if (HasLimit() && choice.bound > 0)
       note_ += fmt::format(", at most {:.1f}% above any mixture within the limit",
                            (choice.seconds / choice.bound - 1) * 100);
@@ -292,26 +276,26 @@ class MixedTuner {
   // What is not in bytes may be in bf16 as far as the limit leaves room.
   // A layer between types may be another convolution than in one type, with a sum of its own, which the log
   // need not know.
-  GraphTunedModel TuneChosen(const ModelOptions& model, double error_of_bytes) const {
-    GraphTuneModelRequest form = ByteForm(model, 1, Precision::kMixed);
-    form.arguments.tuning.allow_defaults = true;
-    if (!HasLimit()) return GraphTuneForm(form, sinks_, false);
+  PlannedNetwork PlanChosen(const QuantizationPtr& chosen, double error_of_bytes) const {
+    PlanRequest form = ByteForm(chosen, 1, Precision::kMixed);
+    form.tuning.allow_defaults = true;
+    if (!HasLimit()) return PlanForm(form, sinks_);
     if (KnowsBf16() && error_of_bytes < MostError()) {
       form.max_output_error = request_.max_output_error;
       const KnownErrors known = {errors_->errors, floats_->bf16_squares, error_of_bytes * error_of_bytes};
       try {
-        return GraphTuneForm(form, sinks_, false, &known);
+        return PlanForm(form, sinks_, &known);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kNoCandidate) throw;
       }
       form.max_output_error.reset();
     }
-    form.arguments.machine.precision = Precision::kInt8;
-    return GraphTuneForm(form, sinks_, false);
+    form.tuning.precision = Precision::kInt8;
+    return PlanForm(form, sinks_);
   }
 
-  double ErrorOfDefault(const ModelOptions& model) const {
-    const Graph graph = LoadModel(model);
+  double ErrorOfDefault(const QuantizationPtr& quantization) const {
+    const Graph graph = request_.network->Load(quantization);
     return errors_->errors.Of(graph, HeuristicPlan(graph, machine_->target(), machine_->threads())).error;
   }
 
@@ -320,12 +304,12 @@ class MixedTuner {
     return request_.max_output_error.value_or(std::numeric_limits<double>::infinity());
   }
 
-  GraphTunedModel Choose() {
+  PlannedNetwork Choose() {
     const PinnedTeam team(machine_);
     std::vector<TypedPlan> plans;
-    std::vector<GraphTunedModel*> forms;
+    std::vector<PlannedNetwork*> forms;
     std::set<size_t> uniform;  // of the floats, but not the form's plan
-    const auto add = [&](TypedPlan plan, GraphTunedModel* form) {
+    const auto add = [&](TypedPlan plan, PlannedNetwork* form) {
       plans.push_back(std::move(plan));
       forms.push_back(form);
     };
@@ -350,71 +334,68 @@ class MixedTuner {
     const size_t chosen =
         static_cast<size_t>(std::ranges::find(runs, true, &TypeRun::is_plan) - runs.begin());
     const Corrections learned = Learned(*floats_);
-    GraphTunedModel tuned = std::move(*forms[chosen]);
+    PlannedNetwork planned = std::move(*forms[chosen]);
     if (uniform.contains(chosen)) {
       plans[chosen].plan->corrections = learned;
-      tuned.refined = {.plan = *std::move(plans[chosen].plan),
-                       .check = {.seconds = runs[chosen].seconds, .steps = {}},
-                       .rounds = {},
-                       .baselines = {},
-                       .solved = {}};
-      tuned.predicted_output_error.reset();
-      tuned.steps.clear();
-      tuned.baselines = {};
+      planned.refined = {.plan = *std::move(plans[chosen].plan),
+                         .check = {.seconds = runs[chosen].seconds, .steps = {}},
+                         .rounds = {},
+                         .baselines = {},
+                         .solved = {}};
+      planned.predicted_output_error.reset();
+      planned.steps.clear();
+      planned.baselines = {};
     }
-    if (runs[chosen].difference) tuned.output_error = runs[chosen].difference->error;
-    if (HasLimit() && forms[chosen] == (mixed_ ? &*mixed_ : nullptr) && !tuned.predicted_output_error)
-      tuned.predicted_output_error = predicted_error_;
-    tuned.types = std::move(runs);
-    std::vector<Plan> written = request_.others;
-    written.push_back(tuned.refined.plan);
-    WritePlans(request_.plan_path, written);
-    return tuned;
+    if (runs[chosen].difference) planned.output_error = runs[chosen].difference->error;
+    if (HasLimit() && forms[chosen] == (mixed_ ? &*mixed_ : nullptr) && !planned.predicted_output_error)
+      planned.predicted_output_error = predicted_error_;
+    planned.types = std::move(runs);
+    if (request_.keep) request_.keep(planned.refined.plan);
+    return planned;
   }
 
-  const GraphTuneModelRequest& request_;
+  const PlanRequest& request_;
   const WorkSinks& sinks_;
   const DevicePtr machine_;
-  const double end_;  // on the clock of NowSeconds
-  std::optional<GraphTunedModel> floats_, bytes_, mixed_;
+  const double end_;     // on the clock of NowSeconds
+  QuantizationPtr all_;  // what quantises all that pays; null where nothing can be
+  std::optional<PlannedNetwork> floats_, bytes_, mixed_;
   std::optional<FloatNetwork> errors_;
   std::optional<QuantizedLayers> layers_;  // what each does to the outputs
   std::optional<FormCosts> costs_;
-  std::vector<Record> log_;
   TypedPlan f32_, bf16_;  // of the floats
   double predicted_error_ = 0;
   std::string note_;  // about the mixture
 };
 
-void RunOtherTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks, GraphTunedModel* tuned) {
+void RunOtherTypes(const PlanRequest& request, const WorkSinks& sinks, PlannedNetwork* planned) {
   sinks.Stage("the network in other types");
-  const FloatNetwork floats = OpenFloats(request.arguments.model, tuned->machine, ErrorSamples(request));
-  const FormCosts costs(request, tuned->machine, sinks);
-  const std::vector<Record> log = LoadTuningLog(request.arguments, tuned->machine);
+  const FloatNetwork floats = OpenFloats(*request.network, planned->machine, ErrorSamples(request));
+  const FormCosts costs(request);
   std::vector<TypedPlan> plans;
   const double end = request.begin + request.time_budget;
-  const Precision own = request.arguments.machine.precision;
+  const Precision own = request.tuning.precision;
   for (const Precision precision : {Precision::kF32, Precision::kBf16})
-    if (precision != own) plans.push_back(PlanFloats(request, *floats.graph, precision, log, costs, sinks));
-  plans.push_back({std::string(PrecisionName(own)), &tuned->graph, tuned->refined.plan});
-  tuned->types =
-      RunTypes({tuned->graph, tuned->machine, {sinks.stop}, {}, end}, plans, floats.errors, plans.size() - 1,
-               std::numeric_limits<double>::infinity(), SecondsEach(request, end, plans.size()));
-  if (const auto& difference = tuned->types.back().difference) tuned->output_error = difference->error;
+    if (precision != own) plans.push_back(PlanFloats(request, *floats.graph, precision, costs, sinks));
+  plans.push_back({std::string(PrecisionName(own)), &planned->graph, planned->refined.plan});
+  planned->types = RunTypes({planned->graph, planned->machine, {sinks.stop}, {}, end}, plans, floats.errors,
+                            plans.size() - 1, std::numeric_limits<double>::infinity(),
+                            SecondsEach(request, end, plans.size()));
+  if (const auto& difference = planned->types.back().difference) planned->output_error = difference->error;
 }
 
 }  // namespace
 
-GraphTunedModel GraphTuneMixed(const GraphTuneModelRequest& request, const WorkSinks& sinks) {
-  return MixedTuner(request, sinks).Run();
+PlannedNetwork PlanMixed(const PlanRequest& request, const WorkSinks& sinks) {
+  return MixedPlanner(request, sinks).Run();
 }
 
-void CompareTypes(const GraphTuneModelRequest& request, const WorkSinks& sinks, GraphTunedModel* tuned) {
+void CompareTypes(const PlanRequest& request, const WorkSinks& sinks, PlannedNetwork* planned) {
   const WorkLimit limit = {sinks.stop, request.begin + request.time_budget};
   const bool runs = request.baselines && request.rounds > 0;
-  if (!runs || tuned->machine->target().device != kCpuDevice || limit.out_of_time()) return;
-  const PinnedTeam team(tuned->machine);
-  tuned->stopped = !UnlessInterrupted([&] { RunOtherTypes(request, sinks, tuned); });
+  if (!runs || planned->machine->target().device != kCpuDevice || limit.out_of_time()) return;
+  const PinnedTeam team(planned->machine);
+  planned->stopped = !UnlessInterrupted([&] { RunOtherTypes(request, sinks, planned); });
 }
 
 }  // namespace tilesmith

@@ -7,16 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/planner/plan_network.h"
 #include "graph_tuner/refine/lazy_costs.h"
-#include "tools/cli/report.h"
-#include "tools/cli/work_limit.h"
-#include "tools/tune/graph_tune_model.h"
 
 namespace tilesmith {
 
-// What --max-output-error says, infinity being none. Throws Error(kUsage) where it is not above 0.
+// A limit on outputs' errors, infinity being none. Throws Error(kUsage) where it is not above 0.
 std::optional<double> OutputErrorLimit(double given);
-// Throws Error(kUsage) where there is such a limit and nothing that graph-tune may trade for it.
+// Throws Error(kUsage) where there is such a limit and nothing that may be traded for it.
 void CheckOutputErrorLimit(std::optional<double> limit, Precision precision);
 
 // Whether a template multiplies in bf16 on this CPU.
@@ -24,16 +22,16 @@ bool HasBf16(const Target& cpu);
 
 // What limits on errors are held against, at most.
 inline constexpr int64_t kErrorSamples = 32;
-inline int64_t ErrorSamples(const GraphTuneModelRequest& request) {
+inline int64_t ErrorSamples(const PlanRequest& request) {
   return request.hurried ? kErrorSamples / 4 : kErrorSamples;
 }
 // On which it is measured what each layer does to the outputs.
-inline int64_t InjectedSamples(const GraphTuneModelRequest& request) { return request.hurried ? 1 : 2; }
+inline int64_t InjectedSamples(const PlanRequest& request) { return request.hurried ? 1 : 2; }
 
 // Measured costs, or those of a request in a hurry: guessed, but for what MeasurePaid has measured.
 class FormCosts {
  public:
-  FormCosts(const GraphTuneModelRequest& request, const DevicePtr& machine, const WorkSinks& sinks);
+  explicit FormCosts(const PlanRequest& request);
   CostSource& operator*() const { return lazy_ ? static_cast<CostSource&>(*lazy_) : *measured_; }
   // As lazy_costs.h has it, in half of the time that is left; nothing where all costs are measured.
   void MeasurePaid(const Graph& graph, const std::vector<Record>& records, const GraphTuneOptions& options,
@@ -59,14 +57,14 @@ struct FloatNetwork {
   std::unique_ptr<const Graph> graph;
   OutputErrors errors;
 };
-// On at most `samples` of the options' calibration. Precondition: the machine is a CPU.
-FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine, int64_t samples = kErrorSamples);
+// On at most so many of its samples. Precondition: the machine is a CPU.
+FloatNetwork OpenFloats(const NetworkSource& network, const DevicePtr& machine,
+                        int64_t samples = kErrorSamples);
 
 // A plan of the network in f32, bf16 or both, by the request's log: default schedules where that has none,
-// and the weights' limit where that can be kept. Precondition: request.machine.
-TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
-                     const std::vector<Record>& log, const FormCosts& costs, const WorkSinks& sinks,
-                     const Corrections& learned = {});
+// and the weights' limit where that can be kept.
+TypedPlan PlanFloats(const PlanRequest& request, const Graph& floats, Precision precision,
+                     const FormCosts& costs, const WorkSinks& sinks, const Corrections& learned = {});
 
 // Whether errors of outputs can be told: loops and branches may leave other outputs for the end.
 bool SameOutputs(const Graph& a, const Graph& b);
@@ -80,13 +78,5 @@ std::string UntunedText(const Plan& plan);
 std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> plans,
                               const OutputErrors& errors, std::optional<size_t> chosen, double most,
                               double seconds);
-
-// The sizes that the inputs are given, if any: "input_shapes".
-void AddShapes(Report& report, const ModelOptions& model);
-// The fact "output_error".
-void AddOutputError(Report& report, double error, bool random_inputs);
-Cell ErrorCell(double error);
-
-Table TypesTable(std::span<const TypeRun> runs, bool random_inputs);
 
 }  // namespace tilesmith

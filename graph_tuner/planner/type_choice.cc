@@ -1,4 +1,4 @@
-#include "tools/tune/type_choice.h"
+#include "graph_tuner/planner/type_choice.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "tools/network/plan_runs.h"
+#include "graph_tuner/planner/plan_runs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -162,6 +162,35 @@ Duel ComparePlans(const PlanRuns& where, const std::vector<GraphPlan>& plans, do
     duel.placements.insert(duel.placements.end(), more.placements.begin(), more.placements.end());
   }
   return Comparable(duel, preferred, kMinDuelRounds);
+}
+
+BaselineRuns RunBaselines(const PlanRuns& where, const Plan& plan,
+                          const std::vector<PlannedBaseline>& baselines, double seconds) {
+  std::vector<const Plan*> plans = {&plan};
+  for (const PlannedBaseline& baseline : baselines)
+    if (baseline.plan) plans.push_back(&*baseline.plan);
+  DuelRounds rounds;
+  if (plans.size() > 1) rounds = ComparePlans(where, plans, seconds, plan.placement).rounds;
+  BaselineRuns beside;
+  if (plans.size() > 1) beside.plan_seconds = DuelSeconds(rounds, 0);
+  size_t contestant = 0;
+  for (const PlannedBaseline& baseline : baselines) {
+    BaselineRun& run = beside.runs.emplace_back(baseline);
+    if (!baseline.plan) continue;
+    ++contestant;
+    run.seconds = DuelSeconds(rounds, contestant);
+    run.ratio = RatioOf(rounds, 0, contestant);
+  }
+  return beside;
+}
+
+std::optional<Plan> FasterThanThePlan(const std::vector<BaselineRun>& runs) {
+  const BaselineRun* fastest = nullptr;
+  for (const BaselineRun& run : runs) {
+    if (!run.baseline.plan || run.ratio.high >= 1) continue;
+    if (!fastest || run.ratio.median < fastest->ratio.median) fastest = &run;
+  }
+  return fastest ? fastest->baseline.plan : std::nullopt;
 }
 
 }  // namespace tilesmith

@@ -8,14 +8,18 @@
 
 #include <sys/types.h>
 
-#include <string>
-
-#include "tools/cli/machine.h"
-#include "tools/cli/progress.h"
-#include "tools/cli/report.h"
-#include "tools/cli/system_files.h"
+#include <cstdint>
 
 namespace tilesmith {
+
+struct CpuTicks {
+  int64_t total = 0;
+  int64_t idle = 0;
+  int64_t steal = 0;  // runnable, but the hypervisor ran something else
+};
+CpuTicks ReadCpuTicks();
+// How many CPUs were busy in between, all processes together.
+double BusyCpus(const CpuTicks& before, const CpuTicks& after);
 
 struct Disturbance {
   double seconds = 0;            // watched
@@ -51,14 +55,5 @@ class MachineWatch {
   Counters last_;
   Disturbance total_;
 };
-
-// Before the first measurement: a line of warning when others use the machine now, or the host moves its
-// cores. Takes 0.15 seconds. Precondition: a PinnedTeam lives; nothing of ours computes.
-void WarnIfDisturbed(const DevicePtr& machine, const WorkSinks& sinks);
-
-// "" or, from kDisturbedShare on, "41%": what a table says of a row.
-Cell DisturbedCell(double share);
-// The verdict at the end.
-void AddDisturbance(Report& report, const Disturbance& disturbance);
 
 }  // namespace tilesmith

@@ -3,12 +3,14 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include "graph_tuner/planner/network_run.h"
+#include "graph_tuner/planner/work.h"
+#include "graph_tuner/refine/baselines.h"
 #include "graph_tuner/refine/plan_measurement.h"
 #include "layouts/measure/duel.h"
-#include "tools/cli/work_limit.h"
-#include "tools/network/network_run.h"
 
 namespace tilesmith {
 
@@ -46,5 +48,25 @@ Duel ComparePlans(const PlanRuns& where, const std::vector<const Plan*>& plans, 
 // The same of plans of several graphs; `where`'s own does not count.
 Duel ComparePlans(const PlanRuns& where, const std::vector<GraphPlan>& plans, double seconds,
                   const CorePlacement& preferred = {});
+
+// A plan beside its baselines: each of them executed, in turns with the plan.
+struct BaselineRun {
+  PlannedBaseline baseline;
+  double seconds = 0;      // 0 when it was not run
+  PairedRatio ratio = {};  // its seconds / the plan's
+};
+
+struct BaselineRuns {
+  std::vector<BaselineRun> runs;
+  double plan_seconds = 0;  // of the plan in the same turns; 0 when no baseline was run
+};
+
+// A duel of them all and the plan, for about `seconds` each.
+BaselineRuns RunBaselines(const PlanRuns& where, const Plan& plan,
+                          const std::vector<PlannedBaseline>& baselines, double seconds);
+
+// The fastest of the baselines that are faster than the plan beyond noise: their 95% intervals lie below the
+// plan. None if there is no such baseline.
+std::optional<Plan> FasterThanThePlan(const std::vector<BaselineRun>& runs);
 
 }  // namespace tilesmith

@@ -1,21 +1,14 @@
-#include "tools/doctor/machine_watch.h"
+#include "layouts/measure/machine_watch.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <string>
 #include <system_error>
-#include <thread>
-#include <vector>
 
 #include "layouts/measure/clock.h"
-#include "layouts/measure/quantile.h"
-#include "tools/cli/system_files.h"
-#include "tools/doctor/measurements.h"
 
 namespace tilesmith {
 namespace {
@@ -43,6 +36,26 @@ double RanSeconds(pid_t process) {
 }
 
 }  // namespace
+
+CpuTicks ReadCpuTicks() {
+  std::ifstream line("/proc/stat");  // "cpu user nice system idle iowait irq softirq steal ..."
+  std::string label;
+  line >> label;
+  CpuTicks ticks;
+  int64_t value = 0;
+  for (int field = 0; field < 8 && line >> value; ++field) {
+    ticks.total += value;
+    if (field == 3 || field == 4) ticks.idle += value;
+    if (field == 7) ticks.steal = value;
+  }
+  return ticks;
+}
+
+double BusyCpus(const CpuTicks& before, const CpuTicks& after) {
+  const auto total = static_cast<double>(after.total - before.total);
+  const double busy = total - static_cast<double>(after.idle - before.idle);
+  return total > 0 ? busy / total * static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)) : 0;
+}
 
 Disturbance& Disturbance::operator+=(const Disturbance& other) {
   seconds += other.seconds;
@@ -81,46 +94,5 @@ Disturbance MachineWatch::EndInterval(pid_t worker) {
 }
 
 void MachineWatch::Skip(pid_t worker) { last_ = Read(worker); }
-
-void WarnIfDisturbed(const DevicePtr& machine, const WorkSinks& sinks) {
-  constexpr double kBusy = 0.15;  // of one CPU
-  constexpr double kPlacementSeconds = 0.05, kStill = 1.5;
-  constexpr std::chrono::milliseconds kIdle{100};
-  std::vector<std::string> reasons;
-  const CpuTicks before = ReadCpuTicks();
-  std::this_thread::sleep_for(kIdle);
-  const double busy = BusyCpus(before, ReadCpuTicks());
-  if (busy > kBusy) reasons.push_back(fmt::format("other programs use {:.1f} CPUs", busy));
-  if (machine->threads() > 1) {
-    std::vector<double> barriers, arithmetic;
-    for (const CorePlacement& placement : PlacementSamples(machine->threads(), kPlacementSeconds)) {
-      barriers.push_back(placement.barrier_seconds);
-      arithmetic.push_back(placement.arithmetic_seconds);
-    }
-    const auto varies = [&](const std::vector<double>& seconds) {
-      return Quantile(seconds, 0.9) > kStill * Quantile(seconds, 0.1);
-    };
-    if (varies(arithmetic)) {
-      reasons.emplace_back("the cores are shared at times");
-    } else if (varies(barriers)) {
-      reasons.emplace_back("the host moves the cores");
-    }
-  }
-  if (reasons.empty()) return;
-  sinks.Warn(fmt::format("the machine is disturbed: {} (see tilesmith doctor)", fmt::join(reasons, "; ")));
-}
-
-Cell DisturbedCell(double share) {
-  return {share, share >= kDisturbedShare ? fmt::format("{:.0f}%", share * 100) : ""};
-}
-
-void AddDisturbance(Report& report, const Disturbance& disturbance) {
-  const double share = disturbance.share();
-  report.Fact("disturbed_share", "machine",
-              {share, disturbance.seconds <= 0 ? "-"
-                      : share >= kDisturbedShare
-                          ? fmt::format("disturbed: {:.0f}% of the time; measure again", share * 100)
-                          : "quiet meanwhile"});
-}
 
 }  // namespace tilesmith

@@ -1,4 +1,4 @@
-#include "tools/tune/network_types.h"
+#include "graph_tuner/planner/network_types.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,6 @@
 #include "layouts/base/error.h"
 #include "layouts/base/settings.h"
 #include "templates/base/conv_template.h"
-#include "tools/quantize/calibration_inputs.h"
 
 namespace tilesmith {
 std::optional<double> OutputErrorLimit(double given) {
@@ -35,16 +34,13 @@ bool HasBf16(const Target& cpu) {
   });
 }
 
-FloatNetwork OpenFloats(const ModelOptions& model, const DevicePtr& machine, int64_t samples) {
-  ModelOptions floats = model;
-  floats.quantization.reset();
-  auto graph = std::make_unique<const Graph>(LoadModel(floats));
+FloatNetwork OpenFloats(const NetworkSource& network, const DevicePtr& machine, int64_t samples) {
+  auto graph = std::make_unique<const Graph>(network.Load(nullptr));
   const Graph& loaded = *graph;
-  return {std::move(graph), OutputErrors(loaded, machine, SamplesOf(loaded, model.calibration, samples))};
+  return {std::move(graph), OutputErrors(loaded, machine, network.Samples(loaded, samples))};
 }
 
-FormCosts::FormCosts(const GraphTuneModelRequest& request, const DevicePtr& machine, const WorkSinks& sinks)
-    : measured_(OpenCosts(request.arguments, machine, sinks)) {
+FormCosts::FormCosts(const PlanRequest& request) : measured_(request.open_costs()) {
   if (request.hurried) lazy_ = std::make_unique<LazyCosts>(*measured_);
 }
 
@@ -63,16 +59,16 @@ void FormCosts::MeasurePaid(const Graph& graph, const Plan& plan) const {
   if (lazy_) lazy_->Measure(graph, plan);
 }
 
-TypedPlan PlanFloats(const GraphTuneModelRequest& request, const Graph& floats, Precision precision,
-                     const std::vector<Record>& log, const FormCosts& costs, const WorkSinks& sinks,
-                     const Corrections& learned) {
+TypedPlan PlanFloats(const PlanRequest& request, const Graph& floats, Precision precision,
+                     const FormCosts& costs, const WorkSinks& sinks, const Corrections& learned) {
   TypedPlan typed = {std::string(PrecisionName(precision)), &floats, std::nullopt};
   const DevicePtr& machine = request.machine;
   if (precision == Precision::kBf16 && !HasBf16(machine->target())) {
     typed.note = "no template computes in bf16 on this CPU";
     return typed;
   }
-  GraphTuneOptions options = TuningOptions(request.arguments, machine, sinks);
+  const std::vector<Record>& log = *request.log;
+  GraphTuneOptions options = request.tuning;
   options.precision = precision;
   options.allow_defaults = true;
   options.even_shares = true;
@@ -140,54 +136,6 @@ std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> 
   for (size_t i = 0; i < places.size(); ++i) runs[places[i]].ratio = RatioOf(rounds, *winner, i);
   runs[places[*winner]].is_plan = true;
   return runs;
-}
-
-void AddShapes(Report& report, const ModelOptions& model) {
-  if (model.input_shapes.empty()) return;
-  report.Fact("input_shapes", "input shapes",
-              TextCell(fmt::format("{}", fmt::join(model.input_shapes, " "))));
-}
-
-void AddOutputError(Report& report, double error, bool random_inputs) {
-  report.Fact("output_error",
-              random_inputs ? "output error, random inputs" : "output error, calibration's inputs",
-              ErrorCell(error));
-}
-
-Cell ErrorCell(double error) { return {error, fmt::format("{:.2g}", error)}; }
-
-Table TypesTable(std::span<const TypeRun> runs, bool random_inputs) {
-  Table table(
-      "types",
-      fmt::format("types, executed by turns (95% interval of the plan's gain); errors of the outputs on {} "
-                  "inputs",
-                  random_inputs ? "random" : "the calibration's"),
-      {{"type", "types"},
-       {"measured_seconds", "measured ms"},
-       {"gain", "plan's gain"},
-       {"gain_low", "from"},
-       {"gain_high", "to"},
-       {"output_error", "output error"},
-       {"agreement", "same largest"},
-       {"is_plan", "the plan"},
-       {"note", "note"}});
-  const auto gain = [](double ratio) { return ChangeCell(ratio - 1); };
-  for (const TypeRun& run : runs) {
-    const bool ran = run.seconds > 0, beside = ran && !run.is_plan;
-    const bool classifies = run.difference && run.difference->rows > 0;
-    table.AddRow({TextCell(run.name),
-                  ran ? MillisecondsCell(run.seconds) : NoCell(),
-                  beside ? gain(run.ratio.median) : NoCell(),
-                  beside ? gain(run.ratio.low) : NoCell(),
-                  beside ? gain(run.ratio.high) : NoCell(),
-                  run.difference ? ErrorCell(run.difference->error) : NoCell(),
-                  classifies ? PercentCell(static_cast<double>(run.difference->agreeing) /
-                                           static_cast<double>(run.difference->rows))
-                             : NoCell(),
-                  {run.is_plan, run.is_plan ? "yes" : ""},
-                  TextCell(run.note)});
-  }
-  return table;
 }
 
 }  // namespace tilesmith

@@ -1,15 +1,13 @@
-#include "tools/network/network_run.h"
+#include "graph_tuner/planner/network_run.h"
 
 #include <algorithm>
 
 #include "graph_tuner/executor/end_tensors.h"
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
-#include "tools/bench/random_tensor.h"
-#include "tools/cli/interrupt.h"
-#include "tools/cli/streams.h"
-#include "tools/network/outputs.h"
+#include "layouts/random_tensor.h"
 
 namespace tilesmith {
 namespace {
@@ -80,12 +78,16 @@ bool NetworkRun::StoresBf16() const {
   });
 }
 
-std::vector<NamedTensor> NetworkRun::Outputs() const {
-  if (tail_) return Named(tail_->outputs(), tail_->Run(PlainTensors(outputs_).pointers(), &host_));
+std::vector<std::pair<std::string, Tensor>> NetworkRun::Outputs() const {
   std::vector<Tensor> plain;
-  plain.reserve(outputs_.size());
-  for (const Tensor& output : outputs_) plain.push_back(InLayout(output, Layout::Nchw(output.type())));
-  return Named(output_names_, std::move(plain));
+  if (tail_) plain = tail_->Run(PlainTensors(outputs_).pointers(), &host_);
+  const std::vector<std::string>& names = tail_ ? tail_->outputs() : output_names_;
+  std::vector<std::pair<std::string, Tensor>> named;
+  for (size_t i = 0; i < names.size(); ++i) {
+    named.emplace_back(names[i],
+                       tail_ ? std::move(plain[i]) : InLayout(outputs_[i], Layout::Nchw(outputs_[i].type())));
+  }
+  return named;
 }
 
 std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
@@ -95,14 +97,6 @@ std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
     inputs.push_back(RandomInput(node.shape, node.type, seed + inputs.size()));
   }
   return inputs;
-}
-
-Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine, PlanLoading loading) {
-  std::vector<std::string> notes;
-  loading.notes = &notes;
-  Plan plan = LoadPlan(path, graph, machine, loading);
-  for (const std::string& line : notes) PrintNote(line + "\n");
-  return plan;
 }
 
 }  // namespace tilesmith

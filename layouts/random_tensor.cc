@@ -1,4 +1,4 @@
-#include "tools/bench/random_tensor.h"
+#include "layouts/random_tensor.h"
 
 #include <algorithm>
 #include <cmath>

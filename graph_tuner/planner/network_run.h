@@ -1,16 +1,15 @@
 // A network made ready to run: executor, inputs, outputs, and how long runs take.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph_tuner/check/network_check.h"
 #include "graph_tuner/executor/executor.h"
-#include "tools/cli/machine.h"
-#include "tools/cli/model.h"
-#include "tools/cli/npz.h"
-#include "tools/network/plan_choice.h"
 
 namespace tilesmith {
 
@@ -49,7 +48,8 @@ class NetworkRun {
   const EndLayouts& ends() const { return plan_.ends; }
   // Whether some node of the plan reads or writes bf16.
   bool StoresBf16() const;
-  std::vector<NamedTensor> Outputs() const;  // the model's, after a run; plain, in their true sizes
+  // The model's, by name, after a run; plain, in their true sizes.
+  std::vector<std::pair<std::string, Tensor>> Outputs() const;
 
  private:
   Plan plan_;
@@ -66,7 +66,4 @@ class NetworkRun {
 // Seeded data for every graph input.
 std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
 
-// The same for commands: says on stderr what LoadPlan notes.
-Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
-              PlanLoading loading = {});
 }  // namespace tilesmith

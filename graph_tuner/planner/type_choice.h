@@ -11,9 +11,25 @@
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/problem/error_price.h"
 #include "ops/graph/graph.h"
-#include "tools/quantize/layer_errors.h"
 
 namespace tilesmith {
+
+// What quantising a layer alone does to the network's outputs.
+struct QuantizedLayerError {
+  std::string layer;                // its node's title (QdqLayer::name)
+  std::string output;               // the tensor it writes, its activation's where that is quantised with it
+  std::vector<std::string> inputs;  // of its node: tensors
+  bool weighted = false;
+  double square = 0;  // of the output's error, as OutputDifference::error is
+};
+
+struct QuantizedLayers {
+  std::vector<QuantizedLayerError> layers;    // in the model's order
+  std::map<std::string, std::string> titles;  // of each tensor: of the layer that writes it, or of its node
+  // Of each tensor that is quantised: the node of the quantised network that computes it in bytes. Both as
+  // graphs call them.
+  std::map<std::string, std::string> byte_nodes;
+};
 
 // A network planned in f32, in bf16 where that is to be had, and the same with all layers quantised that can
 // be. Which node there computes a tensor in bytes, and quantises it, the layers say (byte_nodes).
