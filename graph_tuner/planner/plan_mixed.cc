@@ -1,5 +1,3 @@
-#include "graph_tuner/planner/plan_mixed.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/planner/network_types.h"
+#include "graph_tuner/planner/plan_network.h"
 #include "graph_tuner/problem/within_limits.h"
 #include "layouts/base/error.h"
 #include "tuner/precision.h"

@@ -103,7 +103,7 @@ struct PlannedNetwork {
 };
 
 // Nothing else may run in the process meanwhile. With mixed, on a CPU, and no quantization yet the planner
-// decides what is quantised (plan_mixed.h). Throws Error(kUsage) when there is nothing to choose from, for a
+// decides what is quantised (PlanMixed). Throws Error(kUsage) when there is nothing to choose from, for a
 // number of rounds and for a limit on errors that make no sense, and Error(kInterrupted) when it is stopped
 // before there is a plan.
 PlannedNetwork PlanNetwork(const PlanRequest& request, const WorkSinks& sinks);
@@ -120,5 +120,16 @@ struct KnownErrors {
 // measured; a limit on those of a quantised one needs them.
 PlannedNetwork PlanForm(const PlanRequest& request, const WorkSinks& sinks,
                         const KnownErrors* known = nullptr);
+
+// The network is tuned in floats, quantised as far as it can be, and with the layers quantised that pay
+// (ChooseTypes); each gets its share of the time. All of them then run by turns: the plan is the fastest
+// whose error is within the request's limit, so that it is never slower than a uniform one that is. Where
+// layers do more to the outputs than the sum of their squares says, the limit on that is tightened. A model
+// that cannot be quantised is tuned in floats alone, with a warning. Precondition: the request
+// has no quantization. Otherwise as PlanNetwork.
+PlannedNetwork PlanMixed(const PlanRequest& request, const WorkSinks& sinks);
+
+// Runs f32, bf16 where the CPU has it, and the plan by turns, as far as there is time.
+void CompareTypes(const PlanRequest& request, const WorkSinks& sinks, PlannedNetwork* planned);
 
 }  // namespace tilesmith

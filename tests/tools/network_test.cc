@@ -12,7 +12,6 @@
 #include "tests/tools/cli.h"
 #include "tests/tools/typed_model.h"
 #include "tools/cli/model.h"
-#include "tools/cli/npy.h"
 #include "tools/cli/npz.h"
 
 namespace tilesmith {

@@ -4,7 +4,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
-#include "tools/cli/accuracy.h"
+#include "tools/cli/conditions.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 

@@ -8,7 +8,6 @@
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/bench/transform_bench.h"
-#include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"

@@ -7,7 +7,6 @@
 #include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"

@@ -7,9 +7,8 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
-#include "tools/cli/dump_code.h"
+#include "tools/cli/disassembly.h"
 #include "tools/cli/farm.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"

@@ -13,7 +13,6 @@
 #include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "templates/cuda_device/cudnn_library.h"
-#include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/records.h"

@@ -16,7 +16,6 @@
 #include "tools/bench/bench_report.h"
 #include "tools/bench/conv_bench.h"
 #include "tools/bench/separate_schedules.h"
-#include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"

@@ -17,7 +17,6 @@
 #include "tools/cli/report.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/tuning_tasks.h"
-#include "tools/tune/user_database.h"
 #include "tuner/measure/process_measurer.h"
 
 namespace tilesmith {

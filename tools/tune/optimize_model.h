@@ -17,7 +17,6 @@
 #include "tools/doctor/disturbance.h"
 #include "tools/tune/graph_tune_model.h"
 #include "tools/tune/tune_model.h"
-#include "tools/tune/tune_row.h"
 
 namespace tilesmith {
 

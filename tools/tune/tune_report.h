@@ -6,7 +6,7 @@
 #include "graph_tuner/planner/plan_network.h"
 #include "tools/cli/model.h"
 #include "tools/cli/report.h"
-#include "tools/tune/tune_row.h"
+#include "tools/tune/tune_model.h"
 
 namespace tilesmith {
 
