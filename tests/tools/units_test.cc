@@ -23,7 +23,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
-#include "tools/cli/suite.h"
+#include "tools/cli/targets.h"
 #include "tools/cli/tasks.h"
 
 namespace tilesmith {

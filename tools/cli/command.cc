@@ -9,8 +9,8 @@
 
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/streams.h"
-#include "tools/cli/version.h"
 
 namespace tilesmith {
 
