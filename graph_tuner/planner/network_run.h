@@ -35,7 +35,7 @@ class NetworkRun {
   // least one run timed, it returns those there are.
   RunTimes Time(int64_t runs, const std::function<void(size_t)>& between = {});
   std::vector<StepProfile> Profile(int runs);
-  // With what the steps take when they are repeated.
+  // The same when every step is repeated.
   std::vector<StepProfile> ProfileRepeated(int runs);
   // Outputs and every layer beside the reference's (network_check.h). Precondition: the graph this was made
   // for, with its weights.
@@ -46,7 +46,7 @@ class NetworkRun {
   Executor& executor() { return executor_; }
   const std::vector<Tensor>& inputs() const { return plain_inputs_; }
   const EndLayouts& ends() const { return plan_.ends; }
-  // Whether some node of the plan reads or writes bf16.
+  // Says whether some node of the plan reads or writes bf16.
   bool StoresBf16() const;
   // The model's, by name, after a run; plain, in their true sizes.
   std::vector<std::pair<std::string, Tensor>> Outputs() const;

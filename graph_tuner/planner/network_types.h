@@ -17,10 +17,10 @@ std::optional<double> OutputErrorLimit(double given);
 // Throws Error(kUsage) where there is such a limit and nothing that may be traded for it.
 void CheckOutputErrorLimit(std::optional<double> limit, Precision precision);
 
-// Whether a template multiplies in bf16 on this CPU.
+// Says whether a template multiplies in bf16 on this CPU.
 bool HasBf16(const Target& cpu);
 
-// What limits on errors are held against, at most.
+// Limits on errors are held against so many samples, at most.
 inline constexpr int64_t kErrorSamples = 32;
 inline int64_t ErrorSamples(const PlanRequest& request) {
   return request.hurried ? kErrorSamples / 4 : kErrorSamples;
@@ -33,10 +33,11 @@ class FormCosts {
  public:
   explicit FormCosts(const PlanRequest& request);
   CostSource& operator*() const { return lazy_ ? static_cast<CostSource&>(*lazy_) : *measured_; }
-  // As lazy_costs.h has it, in half of the time that is left; nothing where all costs are measured.
+  // Measures what solutions pay (lazy_costs.h), in half of the time that is left; does nothing where all
+  // costs are measured.
   void MeasurePaid(const Graph& graph, const std::vector<Record>& records, const GraphTuneOptions& options,
                    const WorkLimit& limit) const;
-  // What the plan pays, whatever the time.
+  // Measures what the plan pays, whatever the time.
   void MeasurePaid(const Graph& graph, const Plan& plan) const;
 
  private:
@@ -66,15 +67,15 @@ FloatNetwork OpenFloats(const NetworkSource& network, const DevicePtr& machine,
 TypedPlan PlanFloats(const PlanRequest& request, const Graph& floats, Precision precision,
                      const FormCosts& costs, const WorkSinks& sinks, const Corrections& learned = {});
 
-// Whether errors of outputs can be told: loops and branches may leave other outputs for the end.
+// Says whether errors of outputs can be told: loops and branches may leave other outputs for the end.
 bool SameOutputs(const Graph& a, const Graph& b);
 
 // "7 of 20 convolutions untuned", or nothing.
 std::string UntunedText(const Plan& plan);
 
-// All of them by turns, about `seconds` each, and their outputs. `chosen` is the plan among them; without one
-// (nullopt) the fastest becomes it of those that may be and whose error is at most `most`. Throws
-// Error(kNoCandidate) where there is none.
+// Runs all of them by turns, about `seconds` each, and compares their outputs. `chosen` is the plan among
+// them; without one (nullopt) the fastest becomes it of those that may be and whose error is at most `most`.
+// Throws Error(kNoCandidate) where there is none.
 std::vector<TypeRun> RunTypes(const PlanRuns& where, std::span<const TypedPlan> plans,
                               const OutputErrors& errors, std::optional<size_t> chosen, double most,
                               double seconds);

@@ -24,7 +24,7 @@ int64_t NarrowNodes(const Plan& plan) {
                                [](const NodePlan& node) { return node.record && IsNarrow(*node.record); });
 }
 
-// For each plan of a comparison that is to be over by then, if that is not too short to be worth anything.
+// How long each plan of a comparison runs that is to be over by `end`; never too short to be worth anything.
 double SecondsEach(const PlanRequest& request, double end, size_t plans, double share = 1) {
   constexpr double kMin = 0.03;
   const double left = share * std::max(0.0, end - NowSeconds());
@@ -106,7 +106,7 @@ class MixedPlanner {
     }
   }
 
-  // Of the floats in one type.
+  // The floats are planned in each type alone.
   void PlanUniform() {
     const PinnedTeam team(machine_);
     f32_ = Floats(request_, Precision::kF32);
@@ -117,7 +117,7 @@ class MixedPlanner {
     return PlanFloats(request, floats_->graph, precision, *costs_, sinks_, Learned(*floats_));
   }
 
-  // What rounds have taught, if both forms had some: else what one learned would not compare.
+  // Gives what rounds have taught if both forms had some: else what one learned would not compare.
   const Corrections& Learned(const PlannedNetwork& form) const {
     static const Corrections kNone;
     const bool both = !floats_->refined.plan.corrections.empty() && !bytes_->refined.plan.corrections.empty();
@@ -158,8 +158,8 @@ class MixedPlanner {
     return plans;
   }
 
-  // As if the plan were predicted to take so long. One with convolutions of which nothing is known stays as
-  // it is: what they take would be charged to the others.
+  // The plan becomes one that is predicted to take so long. One with convolutions of which nothing is known
+  // stays as it is: what they take would be charged to the others.
   static void ScaleTo(double seconds, Plan* plan) {
     const auto is_unknown = [](const NodePlan& node) { return node.record && node.predicted_seconds <= 0; };
     if (plan->predicted_seconds <= 0 || std::ranges::any_of(plan->nodes, is_unknown)) return;
@@ -179,7 +179,7 @@ class MixedPlanner {
     for (QuantizedLayerError& layer : layers->layers) layer.square *= seen * seen / sum;
   }
 
-  // Whether there are plans in bf16 and it is known what layers in it do.
+  // Says whether there are plans in bf16 and it is known what layers in it do.
   bool KnowsBf16() const { return bf16_.plan && !floats_->bf16_squares.empty(); }
 
   // Nothing when that takes more than half of the time that is left, in a hurry. Without a limit on errors

@@ -161,7 +161,7 @@ class FormPlanner {
         [&](double seen) { TightenBudget(most, seen); });
   }
 
-  // Whether there was time for it, which there is but in a hurry.
+  // Says whether there was time for it, which only a hurry can leave none for.
   bool MeasureSquares() {
     bool in_time = true;
     try {
@@ -213,7 +213,8 @@ class FormPlanner {
                             planned_.graph.name(), *planned_.output_error, most, settings::kMaxOutputError));
   }
 
-  // By how much more the outputs are off than the squares add up to. Precondition: seen > most.
+  // The budget shrinks by how much more the outputs are off than the squares add up to. Precondition: seen >
+  // most.
   void TightenBudget(double most, double seen) {
     const double allowed = std::max(0.0, most * most - OfBytes());
     options_.errors.most *= kLimitMargin * allowed / (seen * seen - std::min(OfBytes(), most * most));

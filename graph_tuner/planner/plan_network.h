@@ -36,7 +36,7 @@ class NetworkSource {
   // Quantises all that pays. The network may have other sizes behind it, where it leaves them open: those of
   // the samples. Throws Error(kBadModel) where nothing can be quantised.
   virtual QuantizationPtr Calibrate(const WorkSinks& sinks) = 0;
-  // What each layer that is quantised does to the outputs, on so many samples (0: that is not measured).
+  // Says what each layer that is quantised does to the outputs, on so many samples (0: that is not measured).
   virtual QuantizedLayers LayerErrors(const QuantizationPtr& quantization, int64_t samples,
                                       const WorkSinks& sinks) const = 0;
 };
@@ -55,12 +55,12 @@ struct PlanEffort {
   // How far outputs may be off, relative to f32's (OutputErrors, output_errors.h); none: any.
   std::optional<double> max_output_error = {};
   bool baselines = true;
-  // For a small share of the usual time: costs are guessed until a solution pays them (lazy_costs.h), and
-  // what a layer does to the outputs is seen on one sample.
+  // There is a small share of the usual time: costs are guessed until a solution pays them (lazy_costs.h),
+  // and what a layer does to the outputs is seen on one sample.
   bool hurried = false;
   bool variants = false;  // the log's next fastest configs are tried in the network, too
-  // That were found before, of the network in any type: run beside the solutions of the form that they are
-  // of.
+  // These were found before, of the network in any type, and run beside the solutions of the form that they
+  // are of.
   std::vector<RivalPlan> known = {};
 };
 
@@ -91,10 +91,10 @@ struct PlannedNetwork {
   DevicePtr machine;
   RefinedPlan refined;     // not finished when the time was over before
   int64_t candidates = 0;  // records that could be chosen
-  // Where other types than f32 were allowed: the plan's, measured, and predicted where there was a limit.
+  // The plan's where other types than f32 were allowed, measured, and predicted where there was a limit.
   std::optional<double> output_error = {}, predicted_output_error = {};
   ErrorSquares bf16_squares = {};  // where there was a limit
-  // Where other types than f32 were allowed, as far as there was time.
+  // Filled where other types than f32 were allowed, as far as there was time.
   std::vector<TypeRun> types = {};
   std::vector<StepDifference> steps;
   BaselineRuns baselines;  // beside the plan; none when the time was over before

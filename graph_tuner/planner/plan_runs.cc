@@ -79,7 +79,7 @@ std::vector<NetworkRun> PrepareRuns(const PlanRuns& where, const std::vector<Gra
   return runs;
 }
 
-// Of one of `left` duels to come.
+// The options of the next duel, of `left` to come.
 DuelOptions OptionsOf(const PlanRuns& where, double seconds, const CorePlacement& preferred, int left,
                       size_t plans) {
   constexpr double kLeastBlockSeconds = 5e-3;

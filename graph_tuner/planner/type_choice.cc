@@ -64,7 +64,7 @@ class SecondsPerElement {
   int64_t elements_ = 0;
 };
 
-// Of conversions that are nodes of their own.
+// The mean over conversions that are nodes of their own.
 double ByNodes(const Graph& graph, const Plan& plan, std::string_view type) {
   SecondsPerElement seconds(graph);
   for (const NodePlan& node : plan.nodes)
@@ -72,7 +72,7 @@ double ByNodes(const Graph& graph, const Plan& plan, std::string_view type) {
   return seconds.mean();
 }
 
-// Of conversions between f32 and bf16.
+// The mean over conversions between f32 and bf16.
 double ByTransforms(const Graph& graph, const Plan& plan) {
   SecondsPerElement seconds(graph);
   for (const TransformPlan& transform : plan.transforms)
@@ -303,7 +303,7 @@ class TypeProblem {
     return writer != networks_.layers.byte_nodes.end() && networks_.bytes.Find(writer->second);
   }
 
-  // What the quantised network computes in floats, too.
+  // Says whether the quantised network computes the node in floats, too.
   bool ReadsFloats(const Node& node) const {
     const Graph& graph = networks_.bytes;
     const auto found = in_bytes_.find(node.name);

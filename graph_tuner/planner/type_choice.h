@@ -26,8 +26,8 @@ struct QuantizedLayerError {
 struct QuantizedLayers {
   std::vector<QuantizedLayerError> layers;    // in the model's order
   std::map<std::string, std::string> titles;  // of each tensor: of the layer that writes it, or of its node
-  // Of each tensor that is quantised: the node of the quantised network that computes it in bytes. Both as
-  // graphs call them.
+  // A tensor that is quantised leads to the node of the quantised network that computes it in bytes; both
+  // are called as graphs call them.
   std::map<std::string, std::string> byte_nodes;
 };
 
@@ -48,7 +48,8 @@ struct TypedNetworks {
 
 struct TypeChoice {
   std::vector<std::string> keep;  // layers that stay f32 or bf16
-  // Of the output's error, predicted: the sum of the layers', and of those in bytes alone.
+  // The output's error is predicted as the sum of the layers' squares; `byte_square` is that of those in
+  // bytes.
   double square = 0, byte_square = 0;
   double seconds = 0;                  // predicted
   double bound = 0;                    // no choice within the limit is predicted to take less

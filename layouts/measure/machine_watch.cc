@@ -27,7 +27,7 @@ double WaitedSeconds(const std::string& process) {
   return waited;
 }
 
-// That a process's threads have run, those that have ended included. 0 where it is gone.
+// How long a process's threads have run, those that have ended included; 0 where it is gone.
 double RanSeconds(pid_t process) {
   clockid_t clock = 0;
   timespec ran = {};

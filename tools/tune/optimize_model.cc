@@ -280,7 +280,7 @@ class ModelOptimizer {
   std::vector<Record> records_;
   std::unique_ptr<CostSource> costs_;
   std::vector<Plan> best_;  // for each graph
-  // Of the file as it was: those for the graphs on this machine with these threads, and for other sizes.
+  // The file held these: some are for the graphs on this machine with these threads, others for other sizes.
   std::vector<Plan> known_plans_, other_plans_;
   std::vector<double> untuned_seconds_, best_seconds_;
   OptimizeProgress progress_;
@@ -319,7 +319,7 @@ OptimizedModel OptimizeInOneType(OptimizeModelRequest request, bool compares, co
 
 namespace {
 
-// Where the time went that there was not.
+// Says where the time went that there was not.
 void WarnIfLate(const OptimizeModelRequest& request, const OptimizedModel& optimized,
                 const WorkSinks& sinks) {
   constexpr double kMost = 1.1, kSecond = 1;

@@ -69,7 +69,7 @@ bool TuningTasks::IsCold(const ConvTask& task) const {
   return network_is_cold_ || ColdWeights(request_.conditions, task);
 }
 
-// Those of a network that nothing else than the op's own kernel computes on this device.
+// Convolutions of a network that nothing else than the op's own kernel computes on this device are no tasks.
 void TuningTasks::LeaveOutWhatRunsAsOps(std::vector<ConvTask>& tasks) const {
   std::erase_if(tasks, [&](const ConvTask& task) {
     return task.workload.runs_as_op() &&
@@ -77,7 +77,7 @@ void TuningTasks::LeaveOutWhatRunsAsOps(std::vector<ConvTask>& tasks) const {
   });
 }
 
-// Before minutes are spent on the others.
+// Refuses them before minutes are spent on the others.
 void TuningTasks::CheckSupported(const std::vector<ConvTask>& tasks) const {
   for (const ConvTask& task : tasks) {
     const std::string workload = WorkloadToString(task.workload);
