@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "layouts/base/check.h"
+#include "layouts/base/settings.h"
 
 namespace tilesmith {
 
@@ -70,9 +71,8 @@ void CheckShape(const Shape& shape, const SizeLimits& limits) {
     if (size < 0) ThrowNegative(shape);
     if (size == 0) continue;
     if (count > limits.tensor_elements / size) {
-      throw LimitError(
-          fmt::format("a tensor {} has more than {} elements, the limit set for one (--max-elements)",
-                      ShapeToString(shape), limits.tensor_elements));
+      throw LimitError(fmt::format("a tensor {} has more than {} elements, the limit set for one ({})",
+                                   ShapeToString(shape), limits.tensor_elements, settings::kMaxElements));
     }
     count *= size;
   }

@@ -11,13 +11,6 @@
 #include "templates/base/conv_template.h"
 
 namespace tilesmith {
-namespace {
-
-constexpr Precision kPrecisions[] = {Precision::kF32, Precision::kBf16, Precision::kInt8, Precision::kMixed};
-constexpr std::string_view kTf32 = "tf32";
-
-}  // namespace
-
 std::string_view PrecisionName(Precision precision) {
   switch (precision) {
     case Precision::kF32:
@@ -28,6 +21,8 @@ std::string_view PrecisionName(Precision precision) {
       return "int8";
     case Precision::kMixed:
       return "mixed";
+    case Precision::kTf32:
+      return "tf32";
   }
   return "";
 }
@@ -35,16 +30,10 @@ std::string_view PrecisionName(Precision precision) {
 Precision ParsePrecision(std::string_view text) {
   for (const Precision precision : kPrecisions)
     if (PrecisionName(precision) == text) return precision;
-  if (text == kTf32) return Precision::kF32;
+  std::vector<std::string_view> known;
+  for (const Precision precision : kPrecisions) known.push_back(PrecisionName(precision));
   throw Error(ErrorCode::kUsage,
-              fmt::format("unknown precision \"{}\" (known: {})", text, fmt::join(PrecisionNames(), ", ")));
-}
-
-std::vector<std::string> PrecisionNames() {
-  std::vector<std::string> names;
-  for (const Precision precision : kPrecisions) names.emplace_back(PrecisionName(precision));
-  names.emplace_back(kTf32);
-  return names;
+              fmt::format("unknown precision \"{}\" (known: {})", text, fmt::join(known, ", ")));
 }
 
 bool IsNarrow(const Record& record) {

@@ -14,15 +14,19 @@ enum class Precision {
   kBf16,   // bf16 wherever a template computes it
   kInt8,   // of a network that is quantised: what stays float in it is f32
   kMixed,  // any of them, conv by conv
+  kTf32,   // f32, which a GPU may round where it multiplies (Target::tf32): records of it are in f32
 };
+inline constexpr Precision kPrecisions[] = {Precision::kF32, Precision::kBf16, Precision::kInt8,
+                                            Precision::kMixed, Precision::kTf32};
+// Whether all convs are stored, and their records are, in f32.
+constexpr bool IsF32(Precision precision) {
+  return precision == Precision::kF32 || precision == Precision::kTf32;
+}
 
-// "f32", "bf16", "int8", "mixed".
+// "f32", "bf16", "int8", "mixed", "tf32".
 std::string_view PrecisionName(Precision precision);
-// The inverse; "tf32" is f32, too, for what is multiplied on a GPU is a matter of the target (Target::tf32).
-// Throws Error(kUsage) naming the text and the known names.
+// The inverse. Throws Error(kUsage) naming the text and the known names.
 Precision ParsePrecision(std::string_view text);
-// All that is parsed, for the choices of an option.
-std::vector<std::string> PrecisionNames();
 
 // Whether the record computes or stores anything of a conv of floats in another type than f32.
 bool IsNarrow(const Record& record);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "layouts/base/text_file.h"
 #include "tuner/records/json_fields.h"
 #include "tuner/records/record.h"
@@ -53,8 +54,9 @@ CostFile::CostFile(std::string path, const Target& cpu, int threads)
   if (path_.empty()) return;
   keeps_ = MayWrite(path_);
   if (!keeps_) {
-    warnings_.push_back(fmt::format(
-        "{} may not be written to: costs that it lacks are not kept (--costs names another file)", path_));
+    warnings_.push_back(
+        fmt::format("{} may not be written to: costs that it lacks are not kept ({} names another file)",
+                    path_, settings::kCosts));
   }
   if (!FileExists(path_)) return;
   constexpr int64_t kProblemsNamed = 10;

@@ -12,6 +12,7 @@
 #include "graph_tuner/executor/ownership.h"
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/plan/plan.h"
+#include "layouts/base/settings.h"
 #include "layouts/base/thread_team.h"
 #include "ops/conv/conv.h"
 #include "ops/elementwise/batch_norm.h"
@@ -282,10 +283,11 @@ class Compiler {
     // Parts are rounded up, and so their sum is what they add up to.
     const int64_t parts[] = {CeilDiv(weights.value(), kMebibyte), CeilDiv(activations.value(), kMebibyte),
                              CeilDiv(ends.value(), kMebibyte)};
-    throw LimitError(fmt::format(
-        "network \"{}\" needs {} MiB of memory ({} for weights, {} for activations and scratch, "
-        "{} for inputs and outputs), the limit is {} (--max-memory)",
-        graph_.name(), parts[0] + parts[1] + parts[2], parts[0], parts[1], parts[2], limit / kMebibyte));
+    throw LimitError(
+        fmt::format("network \"{}\" needs {} MiB of memory ({} for weights, {} for activations and scratch, "
+                    "{} for inputs and outputs), the limit is {} ({})",
+                    graph_.name(), parts[0] + parts[1] + parts[2], parts[0], parts[1], parts[2],
+                    limit / kMebibyte, settings::kMaxMemory));
   }
 
   Graph graph_;

@@ -7,37 +7,15 @@
 #include <limits>
 #include <utility>
 
+#include "graph_tuner/problem/within_limits.h"
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 
 namespace tilesmith {
 namespace {
 
-struct PriceRange {
-  double lowest, highest;
-};
-constexpr PriceRange kWeightPrices = {1e-15, 1};   // seconds per byte
-constexpr PriceRange kErrorPrices = {1e-6, 1e15};  // seconds per square of a relative error
-constexpr double kStep = 8, kPrecision = 1.01;
+constexpr PriceRange kWeightPrices = {1e-15, 1};  // seconds per byte
 constexpr double kMiB = 1 << 20;
-
-// The lowest price, up to a hundredth, at which `solve` gives what fits; that and the price.
-template <typename Solve, typename Fits, typename Refuse>
-std::pair<SolvedProblem, double> AtLowestPrice(const PriceRange& range, const Solve& solve, const Fits& fits,
-                                               const Refuse& refuse) {
-  SolvedProblem solved = solve(0);
-  if (fits(solved)) return {std::move(solved), 0};
-  double too_low = range.lowest, enough = range.lowest;
-  while (!fits(solved = solve(enough))) {
-    too_low = enough;
-    enough *= kStep;
-    if (enough > range.highest) refuse(solved);
-  }
-  while (enough > too_low * kPrecision) {
-    const double middle = std::sqrt(too_low * enough);
-    (fits(solve(middle)) ? enough : too_low) = middle;
-  }
-  return {solve(enough), enough};
-}
 
 Plan ChosenPlan(const NetworkProblem& problem, const SolvedProblem& solved) {
   Plan plan;
@@ -60,15 +38,15 @@ SolvedProblem SolveWithinError(const NetworkProblem& problem, const Corrections&
   };
   if (!errors.any()) return solve(0);
   const auto error_of = [&](const SolvedProblem& solved) { return errors.Of(ChosenPlan(problem, solved)); };
-  auto [solved, price] = AtLowestPrice(
-      kErrorPrices, solve, [&](const SolvedProblem& one) { return error_of(one) <= errors.most; },
-      [&](const SolvedProblem& one) {
-        throw Error(
-            ErrorCode::kNoCandidate,
-            fmt::format("{}: the smallest output error that the log has schedules for is predicted to "
-                        "be {:.2g}, allowed is {:.2g} (--max-output-error)",
-                        problem.graph().name(), std::sqrt(error_of(one)), std::sqrt(errors.most)));
-      });
+  auto [solved, price, fits] = AtLowestPrice(
+      kErrorPrices, solve, [&](const SolvedProblem& one) { return error_of(one) <= errors.most; });
+  if (!fits) {
+    throw Error(ErrorCode::kNoCandidate,
+                fmt::format("{}: the smallest output error that the log has schedules for is predicted to "
+                            "be {:.2g}, allowed is {:.2g} ({})",
+                            problem.graph().name(), std::sqrt(error_of(solved)), std::sqrt(errors.most),
+                            settings::kMaxOutputError));
+  }
   const double cost = solved.solution.cost - price * error_of(solved);
   if (price > 0 && bound > 0) {
     solved.solution.certificate +=
@@ -83,19 +61,17 @@ SolvedProblem SolveWithinWeights(const NetworkProblem& problem, const Correction
   const auto weight_bytes = [&](const SolvedProblem& solved) {
     return PackedWeightBytes(ChosenPlan(problem, solved), problem.options().cpu);
   };
-  return AtLowestPrice(
-             kWeightPrices, [&](double price) { return SolveWithinError(problem, corrections, price); },
-             [&](const SolvedProblem& solved) {
-               return weight_bytes(solved) <= static_cast<double>(max_bytes);
-             },
-             [&](const SolvedProblem& solved) {
-               throw Error(ErrorCode::kNoCandidate,
-                           fmt::format("{}: the smallest packed weights that the log has schedules for take "
-                                       "{:.1f} MiB, allowed are {:.1f} (--max-weights)",
-                                       problem.graph().name(), weight_bytes(solved) / kMiB,
-                                       static_cast<double>(max_bytes) / kMiB));
-             })
-      .first;
+  auto [solved, price, fits] = AtLowestPrice(
+      kWeightPrices, [&](double price) { return SolveWithinError(problem, corrections, price); },
+      [&](const SolvedProblem& one) { return weight_bytes(one) <= static_cast<double>(max_bytes); });
+  if (!fits) {
+    throw Error(ErrorCode::kNoCandidate,
+                fmt::format("{}: the smallest packed weights that the log has schedules for take {:.1f} MiB, "
+                            "allowed are {:.1f} ({})",
+                            problem.graph().name(), weight_bytes(solved) / kMiB,
+                            static_cast<double>(max_bytes) / kMiB, settings::kMaxWeights));
+  }
+  return std::move(solved);
 }
 
 }  // namespace

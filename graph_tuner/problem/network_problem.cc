@@ -9,6 +9,7 @@
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "layouts/base/check.h"
+#include "layouts/base/settings.h"
 #include "layouts/base/some_names.h"
 #include "ops/base/quantization.h"
 #include "tuner/records/record_groups.h"
@@ -90,11 +91,12 @@ std::shared_ptr<const NetworkProblem::Usable> NetworkProblem::MakeUsable(const G
         ErrorCode::kNoCandidate,
         fmt::format(
             "{}: the log has no usable record, for this machine ({}) and {} thread{}{}{}, of {} "
-            "of {} workloads: {}; {}`tilesmith tune {} -o LOG --resume`, with the sizes, threads, "
-            "instructions and templates asked for here, adds them",
+            "of {} workloads: {}; {}`tilesmith tune {} -o LOG`, going on with the log, with the sizes, "
+            "threads, instructions and templates asked for here, adds them",
             graph.name(), IsaName(options.cpu.isa), options.threads, options.threads == 1 ? "" : "s",
             options.accuracy.forbidden_templates.empty() ? "" : " without forbidden templates",
-            std::isfinite(most) ? fmt::format(" with an error of at most {} (--max-error)", most) : "",
+            std::isfinite(most) ? fmt::format(" with an error of at most {} ({})", most, settings::kMaxError)
+                                : "",
             usable.defaults.size(), choosable, SomeNames(usable.defaults, kNamesShown),
             std::isfinite(most) ? "allow a larger error, or " : "",
             options.model.empty() ? graph.name() : options.model));

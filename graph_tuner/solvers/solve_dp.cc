@@ -6,6 +6,7 @@
 
 #include "graph_tuner/solvers/bucket_elimination.h"
 #include "graph_tuner/solvers/solver.h"
+#include "layouts/base/settings.h"
 
 namespace tilesmith {
 
@@ -25,10 +26,10 @@ Solution SolveDp(const LayoutProblem& problem, const SolveLimits& limits) {
     refused.stats = stats;
     refused.refusal = fmt::format(
         "too wide for exact dynamic programming: induced width {}, largest table {:.3g} entries, all tables "
-        "{:.3g} (limits: {} and {}); --solver pbqp and --solver beam solve it and state how far from optimal "
+        "{:.3g} (limits: {} and {}); {} pbqp and {} beam solve it and state how far from optimal "
         "they can be",
-        order.width, order.largest_table, order.total_entries, limits.table_entries,
-        8 * limits.table_entries);
+        order.width, order.largest_table, order.total_entries, limits.table_entries, 8 * limits.table_entries,
+        settings::kSolver, settings::kSolver);
     return refused;
   }
   for (int var = 0; var < costs.size(); ++var) stats.variables_eliminated += costs.Options(var) > 1;

@@ -6,6 +6,7 @@
 
 #include "graph_tuner/solvers/lower_bound.h"
 #include "graph_tuner/solvers/solver.h"
+#include "layouts/base/settings.h"
 
 namespace tilesmith {
 namespace {
@@ -224,9 +225,10 @@ Solution SolvePbqp(const LayoutProblem& problem, const SolveLimits& limits) {
     return BoundedSolution(problem, std::move(assignment), bound, stats);
   Solution lost;
   lost.stats = stats;
-  lost.refusal =
+  lost.refusal = fmt::format(
       "the heuristic reduction RN lost every assignment with a finite cost, which does not prove that "
-      "there is none; --solver beam may find one";
+      "there is none; {} beam may find one",
+      settings::kSolver);
   return lost;
 }
 

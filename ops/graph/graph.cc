@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
+#include "layouts/base/settings.h"
 #include "layouts/base/stable_hash.h"
 #include "ops/base/op.h"
 
@@ -16,8 +17,8 @@ void CheckBytes(std::span<const Shape> inputs, std::span<const DataType> types, 
   for (size_t i = 0; i < inputs.size(); ++i) bytes += PaddedBytes(inputs[i], Layout::Nchw(types[i]));
   if (bytes.value() <= limits.network_bytes) return;
   throw LimitError(fmt::format(
-      "its inputs and its output {} take {} MiB of memory, the limit for a network is {} (--max-memory)",
-      ShapeToString(output.shape), bytes.value() >> 20, limits.network_bytes >> 20));
+      "its inputs and its output {} take {} MiB of memory, the limit for a network is {} ({})",
+      ShapeToString(output.shape), bytes.value() >> 20, limits.network_bytes >> 20, settings::kMaxMemory));
 }
 
 // The nodes from which an output can be reached, and every graph input.

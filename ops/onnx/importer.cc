@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "ops/base/onnx_type.h"
 #include "ops/onnx/node_importer.h"
 #include "ops/onnx/node_spec.h"
@@ -115,7 +116,8 @@ Shape DeclaredShape(const onnx::ValueInfoProto& input, const ImportOptions& opti
     shape = {size->second};
   } else {
     if (!type.has_shape()) {
-      Fail(input, fmt::format("the model gives no shape; add --input-shape {}=1x3x224x224", input.name()));
+      Fail(input, fmt::format("the model gives no shape; add {} {}=1x3x224x224", settings::kInputShapes,
+                              input.name()));
     }
     for (int i = 0; i < rank; ++i) {
       const std::optional<int64_t> size = DeclaredSize(input, i, options);
@@ -143,7 +145,7 @@ void OpenSizes::Add(const onnx::ValueInfoProto& input, const Shape& declared) {
   }
   inputs_.push_back(fmt::format("\"{}\" is [{}]", input.name(), fmt::join(sizes, ", ")));
   const Shape usual = UsualShape(declared);
-  usual_.push_back(fmt::format("--input-shape {}={}", input.name(), ShapeToString(usual)));
+  usual_.push_back(fmt::format("{} {}={}", settings::kInputShapes, input.name(), ShapeToString(usual)));
   if (!IsImage(declared)) return;
   for (const ImageSize& size : kImageSizes) {
     if (Fits(declared, size))

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <tuple>
 #include <unordered_map>
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "layouts/base/stable_hash.h"
+#include "layouts/base/visible.h"
 #include "ops/onnx/importer.h"
 #include "ops/onnx/tensor_proto.h"
 #include "ops/qdq/prepare_model.h"
@@ -19,7 +21,8 @@
 namespace tilesmith {
 namespace {
 
-// How a plan is carried out on the model. The plan is the graph's; a quantiser for each of its groups. `source` is for messages.
+// How a plan is carried out on the model. The plan is the graph's; a quantiser for each of its groups.
+// `source` is for messages.
 struct QdqJob {
   const onnx::GraphProto& graph;
   const QdqPlan& plan;
@@ -30,7 +33,8 @@ struct QdqJob {
 
 struct WrittenQdq {
   onnx::GraphProto graph;
-  std::vector<QdqLayer> layers;  // of each unit, in order
+  std::vector<QdqLayer> layers;                   // of each unit, in order
+  std::map<std::string, std::string> byte_nodes;  // as QdqFile has them
 };
 
 template <typename T>
@@ -129,11 +133,13 @@ class QdqWriter {
   }
   int Quantizer(const std::string& tensor) const { return groups_.at(tensor); }
 
-  void AddLinear(const std::string& type, const std::string& from, const std::string& to,
-                 const SharedNames& names, int axis = -1) {
+  // Returns the node's name.
+  std::string AddLinear(const std::string& type, const std::string& from, const std::string& to,
+                        const SharedNames& names, int axis = -1) {
     onnx::NodeProto node;
+    const std::string name = names_.New(fmt::format("{}_{}", to, type));
     node.set_op_type(type);
-    node.set_name(names_.New(fmt::format("{}_{}", to, type)));
+    node.set_name(name);
     node.add_input(from);
     node.add_input(names.scale);
     if (!names.zero_point.empty()) node.add_input(names.zero_point);
@@ -145,6 +151,7 @@ class QdqWriter {
       attribute.set_i(axis);
     }
     Add(std::move(node));
+    return name;
   }
 
   const SharedNames& NamesOf(int group, const std::string& like) {
@@ -161,7 +168,7 @@ class QdqWriter {
     if (simulated_) return AddRounding(from, to, job_.quantizers[group]);
     const SharedNames& names = NamesOf(group, from);
     const std::string stored = names_.New(to + "_quantized");
-    AddLinear("QuantizeLinear", from, stored, names);
+    written_.byte_nodes[VisibleLine(to)] = VisibleLine(AddLinear("QuantizeLinear", from, stored, names));
     AddLinear("DequantizeLinear", stored, to, names);
   }
 
@@ -431,7 +438,8 @@ struct QdqModel::Impl {
     out.set_doc_string(model.doc_string());
     out.mutable_graph()->Swap(&written.graph);
     for (const auto& [key, value] : metadata) SetMetadata(key, value, out);
-    return {SerializeWithData(std::move(out), placement), std::move(written.layers)};
+    return {SerializeWithData(std::move(out), placement), std::move(written.layers),
+            std::move(written.byte_nodes)};
   }
   QdqJob Job(std::span<const TensorQuantizer> quantizers) const {
     TILESMITH_CHECK(quantizers.size() == plan.groups.size());

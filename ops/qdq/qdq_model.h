@@ -63,11 +63,11 @@ struct QdqLayer {
   int64_t raised = 0;  // scales, for the bias
 };
 
-// What the node that writes a quantised tensor is called, once it computes that in bytes: "TENSOR" and this.
-inline constexpr std::string_view kByteNodeSuffix = "_quantized_QuantizeLinear";
-
 struct QdqFile : ModelBytes {
   std::vector<QdqLayer> layers;
+  // The node that quantises a tensor, by the tensor; both as graphs call them (VisibleLine). What computes
+  // the tensor in bytes takes that along, and is called so.
+  std::map<std::string, std::string> byte_nodes;
 };
 
 // The model whose tensors a QdqModel of `given` names: one of 16-bit floats as its twin of f32, whose inputs

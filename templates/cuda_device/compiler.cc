@@ -19,8 +19,8 @@ std::string Compile(const std::string& text, const std::string& name, int comput
   CompilationHandle program = nullptr;
   check(nvrtc.create(&program, text.c_str(), "kernels.cu", 0, nullptr, nullptr));
   const std::unique_ptr<CompilationHandle, int (*)(CompilationHandle*)> owner(&program, nvrtc.destroy);
-  const std::string arch = fmt::format("--gpu-architecture=sm_{}", compute);
-  const std::array<const char*, 2> options = {arch.c_str(), "--std=c++17"};
+  const std::string arch = fmt::format("-arch=sm_{}", compute);
+  const std::array<const char*, 2> options = {arch.c_str(), "-std=c++17"};
   if (const int result = nvrtc.compile(program, static_cast<int>(options.size()), options.data());
       result != kSuccess) {
     size_t bytes = 0;

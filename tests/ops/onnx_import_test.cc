@@ -244,7 +244,7 @@ TEST(OnnxImport, DynamicSizes) {
   Model model = AddModel({"N", 3, "height", "width"});
   model.Floats("w", {1}, {1});
   EXPECT_THAT(RefusedModel(model), AllOf(HasSubstr("net.onnx"), HasSubstr("\"x\" is [N, 3, height, width]"),
-                                         HasSubstr("--input-shape x=1x3x224x224")));
+                                         HasSubstr("`input_shapes` x=1x3x224x224")));
   const auto shape = [&](const ImportOptions& options) { return model.Import(options).node(0).shape; };
   EXPECT_EQ(shape({.dims = {{"height", 8}, {"width", 9}}}), (Shape{1, 3, 8, 9}));
   EXPECT_EQ(shape({.dims = {{"height", 8}, {"width", 9}}, .batch = 4}), (Shape{4, 3, 8, 9}));

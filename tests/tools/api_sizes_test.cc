@@ -13,7 +13,6 @@
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
 #include "tools/cli/model.h"
-#include "tools/cli/npy.h"
 #include "tools/cli/npz.h"
 
 namespace tilesmith {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <thread>
 
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
 #include "ops/graph/reference_run.h"
@@ -17,7 +18,6 @@
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
 #include "tools/cli/model.h"
-#include "tools/network/network_run.h"
 
 namespace tilesmith {
 namespace {

@@ -394,7 +394,7 @@ class PackageTest(unittest.TestCase):
             tilesmith.graph_tune(NETWORK, mixed, seconds=2, rounds=0, **settings)
             loaded = tilesmith.load(NETWORK, mixed, threads=1, input_shapes=SHAPE)
             self.assertEqual(loaded.inputs[0].layout, "NHWC")
-            with self.assertRaisesRegex(RuntimeError, "max_output_error is for precision mixed, not f32"):
+            with self.assertRaisesRegex(RuntimeError, "`max_output_error` is for `precision` mixed, not f32"):
                 tilesmith.optimize(NETWORK, mixed, max_output_error=0.5, input_shapes=SHAPE)
             with self.assertRaisesRegex(RuntimeError, "resnet51"):
                 tilesmith.tune("resnet51", plan)

@@ -6,7 +6,6 @@
 #include <functional>
 
 #include "tests/support/temporary_files.h"
-#include "tools/api/setting_names.h"
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
 
@@ -45,10 +44,6 @@ TEST(ApiTuneTest, ChoosesLayoutsAlone) {
 }
 
 TEST(ApiTuneTest, MessagesNameSettingsAndNotOptions) {
-  EXPECT_EQ(WithSettingNames("--input-shape must be a=1, got --"), "input_shapes must be a=1, got --");
-  EXPECT_EQ(WithSettingNames("poor (--calibrate FILES); --max-memory is 3"),
-            "poor (calibrate FILES); max_memory is 3");
-  EXPECT_EQ(WithSettingNames("a--b, \"--c\" and /d/--e"), "a--b, \"--c\" and /d/--e");
   const TemporaryDirectory directory;
   const std::string plan = directory.File("plan.jsonl"), model = kTunedNetwork;
   for (const auto& action : std::vector<std::function<void()>>{
@@ -56,14 +51,14 @@ TEST(ApiTuneTest, MessagesNameSettingsAndNotOptions) {
            [&] { GraphTune(model, "", plan, {.input_shapes = {"input"}}); },
            [&] { Optimize(model, plan, {.input_shapes = {"input"}, .program = TILESMITH_BINARY}); },
            [&] { Tune(model, plan, {.input_shapes = {"input"}, .program = TILESMITH_BINARY}); }}) {
-    EXPECT_THAT(TuneErrorOf(action), testing::StartsWith("input_shapes must be "));
+    EXPECT_THAT(TuneErrorOf(action), testing::StartsWith("`input_shapes` must be "));
   }
   EXPECT_EQ(TuneErrorOf([&] { Model::Load(model, {.target = "abacus"}); }),
-            "target must be cpu, cuda or cuda:N, got abacus");
+            "`target` must be cpu, cuda or cuda:N, got abacus");
   EXPECT_EQ(TuneErrorOf([&] { GraphTune(model, "", plan, {.rounds = 1001}); }),
-            "rounds must be from 0 to 1000, got 1001");
+            "`rounds` must be from 0 to 1000, got 1001");
   EXPECT_THAT(TuneErrorOf([&] { GraphTune(model, "", plan, {.calibrate = {"x.npz"}}); }),
-              testing::StartsWith("calibrate is for a precision with int8"));
+              testing::StartsWith("`calibrate` is for a precision with int8"));
 }
 
 // While plans run: the flag is set by the progress function, between two turns.

@@ -1,9 +1,9 @@
 // Which baseline beats the plan, and their table, by figures that are made up.
-#include "tools/network/baseline_runs.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+
+#include "tools/network/prediction_report.h"
 
 namespace tilesmith {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 #include "tests/tuner/support/farm/redis_server.h"
-#include "tools/tune/graph_tune_job.h"
+#include "tools/commands/graph_tune_farm.h"
 
 namespace tilesmith {
 namespace {
@@ -175,6 +175,9 @@ TEST(GraphTuneJob, WhatIsWrittenIsReadAndWhatNamesFilesIsRefused) {
   job.log = true;
   job.plan_shown = "a plan";
   EXPECT_EQ(ToText(GraphTuneJobFromText(ToText(job))), ToText(job));
+  for (const char* option : {"batch", "precision", "solver", "max-error", "threads", "max-isa", "time-budget",
+                             "time", "check", "json", "max-output-error", "no-fusion", "wait"})
+    EXPECT_TRUE(IsJobOption("--" + std::string(option) + "=x")) << option;
   EXPECT_THAT(ArgumentsOf(job), testing::ElementsAre("one.onnx", "--output=plan.jsonl", "--costs=costs.jsonl",
                                                      "--log=log.jsonl", "--rounds=2",
                                                      "--input-shape=x=1x2x3x4", "--forbid=winograd"));
@@ -183,8 +186,9 @@ TEST(GraphTuneJob, WhatIsWrittenIsReadAndWhatNamesFilesIsRefused) {
     hostile.model = model;
     EXPECT_THAT(Refusal(ToText(hostile)), HasSubstr("model")) << model;
   }
-  for (const char* option : {"--output=x", "--save=/x", "--log=/x", "--costs=x", "--report=x",
-                             "--onnxruntime=x", "--farm=redis://x", "-o", "x", "--rounds", "--", ""}) {
+  for (const char* option :
+       {"--output=x", "--save=/x", "--log=/x", "--costs=x", "--report=x", "--onnxruntime=x",
+        "--farm=redis://x", "--class=x", "--calibrate=x", "--target=cuda", "-o", "x", "--rounds", "--", ""}) {
     GraphTuneJob hostile = job;
     hostile.options = {option};
     EXPECT_THAT(Refusal(ToText(hostile)), HasSubstr("does not take")) << option;

@@ -7,13 +7,13 @@
 
 #include "graph_tuner/check/output_errors.h"
 #include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/planner/type_choice.h"
 #include "layouts/base/text_file.h"
 #include "tests/support/ops/onnx_model.h"
 #include "tests/support/random.h"
 #include "tests/support/temporary_files.h"
 #include "tools/quantize/calibration_inputs.h"
 #include "tools/quantize/in_place.h"
-#include "tools/tune/type_choice.h"
 
 namespace tilesmith {
 namespace {
@@ -232,8 +232,9 @@ TEST_F(LayerErrorsTest, ASumCountsWithTheConvolutionThatTakesIt) {
   ModelOptions floats = model_;
   floats.quantization.reset();
   const Graph graph = LoadModel(floats), bytes = LoadModel(model_);
-  const std::string suffix(kByteNodeSuffix);
-  ASSERT_TRUE(bytes.Find("b" + suffix) && bytes.Find("sum" + suffix) && !bytes.Find("c" + suffix));
+  const std::map<std::string, std::string>& byte_nodes = quantized.byte_nodes;
+  ASSERT_TRUE(bytes.Find(byte_nodes.at("b")) && bytes.Find(byte_nodes.at("sum")) &&
+              !bytes.Find(byte_nodes.at("c")));
   const auto planned = [&](const Graph& of, const std::map<std::string, double>& seconds) {
     Plan plan = HeuristicPlan(of, machine_->target(), 1);
     for (NodePlan& node : plan.nodes) {
@@ -243,8 +244,10 @@ TEST_F(LayerErrorsTest, ASumCountsWithTheConvolutionThatTakesIt) {
     return plan;
   };
   const Plan float_plan = planned(graph, {{"a_node", 1}, {"b_node", 6}, {"c_node", 1}, {"d", 1}});
-  const Plan byte_plan =
-      planned(bytes, {{"a" + suffix, .5}, {"b" + suffix, 5}, {"sum" + suffix, 2}, {"d" + suffix, .5}});
+  const Plan byte_plan = planned(bytes, {{byte_nodes.at("a"), .5},
+                                         {byte_nodes.at("b"), 5},
+                                         {byte_nodes.at("sum"), 2},
+                                         {byte_nodes.at("d"), .5}});
   const ErrorSquares no_squares;
   const TypeChoice choice =
       ChooseTypes({graph, float_plan, nullptr, no_squares, bytes, byte_plan, quantized}, 1e9);

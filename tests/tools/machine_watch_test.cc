@@ -1,5 +1,3 @@
-#include "tools/doctor/machine_watch.h"
-
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -13,6 +11,7 @@
 #include "layouts/measure/clock.h"
 #include "tests/tools/busy_programs.h"
 #include "tools/cli/system_files.h"
+#include "tools/doctor/disturbance.h"
 
 namespace tilesmith {
 namespace {

@@ -6,13 +6,12 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/thread_team.h"
+#include "layouts/random_tensor.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/typed_model.h"
-#include "tools/bench/random_tensor.h"
 #include "tools/cli/model.h"
-#include "tools/cli/npy.h"
 #include "tools/cli/npz.h"
 
 namespace tilesmith {

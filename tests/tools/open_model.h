@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "graph_tuner/planner/network_run.h"
 #include "ops/graph/reference_run.h"
 #include "tests/support/ops/onnx_model.h"
 #include "tests/support/random.h"
 #include "tests/support/temporary_files.h"
 #include "tools/api/tilesmith.h"
 #include "tools/cli/model.h"
-#include "tools/network/network_run.h"
 #include "tools/network/outputs.h"
 
 namespace tilesmith {

@@ -8,12 +8,12 @@
 #include <sstream>
 
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/planner/network_types.h"
 #include "layouts/measure/clock.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
-#include "tools/tune/network_types.h"
 
 namespace tilesmith {
 namespace {

@@ -6,8 +6,8 @@
 #include <map>
 #include <regex>
 
+#include "graph_tuner/planner/network_types.h"
 #include "layouts/base/target.h"
-#include "tools/tune/network_types.h"
 
 namespace tilesmith {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <regex>
 
+#include "graph_tuner/planner/network_types.h"
 #include "layouts/base/target.h"
 #include "tests/tools/shared_options.h"
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
-#include "tools/tune/network_types.h"
 
 namespace tilesmith {
 namespace {
@@ -211,7 +211,7 @@ TEST(SharedSettingsTest, AreTakenFromC) {
   settings.max_output_error = 0.5;
   settings.precision = "f32";
   settings.calibrate_count = 0;
-  refused("max_output_error is for precision mixed, not f32");
+  refused("`max_output_error` is for `precision` mixed, not f32");
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include "tests/support/ops/onnx_model.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
-#include "tools/cli/npy.h"
 #include "tools/cli/npz.h"
 
 namespace tilesmith {

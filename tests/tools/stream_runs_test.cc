@@ -10,13 +10,13 @@
 #include <thread>
 
 #include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "layouts/base/thread_team.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/busy_programs.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/model.h"
-#include "tools/network/network_run.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/stream_sweep.h"
 

@@ -12,10 +12,10 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/visible.h"
+#include "layouts/random_tensor.h"
 #include "ops/dense/tasks.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_files.h"
-#include "tools/bench/random_tensor.h"
 #include "tools/cli/args.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/model.h"
@@ -23,7 +23,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/records.h"
 #include "tools/cli/report.h"
-#include "tools/cli/suite.h"
+#include "tools/cli/targets.h"
 #include "tools/cli/tasks.h"
 
 namespace tilesmith {

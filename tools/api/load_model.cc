@@ -10,7 +10,7 @@
 #include "layouts/base/visible.h"
 #include "tools/api/model_from_graph.h"
 #include "tools/api/model_impl.h"
-#include "tools/api/setting_names.h"
+#include "tools/api/settings.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"
 #include "tools/network/plan_choice.h"
@@ -84,7 +84,7 @@ Model Model::Load(const ModelMemory& model, const LoadOptions& options) {
   return Loader::Load(OptionsOf(model), options);
 }
 
-Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) try {
+Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
   const AwayFromForks away;
   // A negative one, and not the default that 0 asks for.
   for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("threads", options.threads),
@@ -105,7 +105,7 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) try {
                    .wait = options.wait,
                    .max_isa = "",
                    .target = options.target,
-                   .precision = options.precision});
+                   .precision = ParsePrecision(options.precision)});
   asked.batch = options.batch;
   asked.input_shapes = options.input_shapes;
   asked.max_elements = options.max_elements;
@@ -173,8 +173,6 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) try {
     });
   }
   return Model(std::move(impl));
-} catch (const Error& error) {
-  ThrowWithSettingNames(error);
 }
 
 Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const DevicePtr& machine) {

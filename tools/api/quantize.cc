@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
-#include "tools/api/setting_names.h"
+#include "tools/api/settings.h"
 #include "tools/api/tilesmith.h"
 #include "tools/cli/results_file.h"
 #include "tools/quantize/quantize_model.h"
@@ -11,7 +11,7 @@ namespace tilesmith {
 namespace {
 
 std::string QuantizeTo(const std::string& output, const ModelOptions& model,
-                       const QuantizeSettings& settings) try {
+                       const QuantizeSettings& settings) {
   for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("samples", settings.samples),
                                     {"threads", settings.threads},
                                     {"batch", settings.batch}}) {
@@ -39,8 +39,6 @@ std::string QuantizeTo(const std::string& output, const ModelOptions& model,
   AddQuantization(report, request, quantized);
   AddOrigin(report.details(), ChosenTarget(request.machine));
   return report.ToJson();
-} catch (const Error& error) {
-  ThrowWithSettingNames(error);
 }
 
 }  // namespace

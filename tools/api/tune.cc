@@ -4,16 +4,16 @@
 #include <limits>
 #include <optional>
 
+#include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
 #include "layouts/base/sizes.h"
 #include "layouts/base/text_file.h"
-#include "tools/api/setting_names.h"
+#include "tools/api/settings.h"
 #include "tools/api/tilesmith.h"
 #include "tools/cli/args.h"
 #include "tools/cli/system_files.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/graph_tune_model.h"
-#include "tools/tune/network_types.h"
 #include "tools/tune/optimize_model.h"
 #include "tools/tune/tune_model.h"
 
@@ -51,7 +51,7 @@ MachineOptions MachineOf(const Settings& settings) {
           .wait = settings.wait,
           .max_isa = "",
           .target = settings.target,
-          .precision = settings.precision};
+          .precision = ParsePrecision(settings.precision)};
 }
 
 // 0 is no limit in settings.
@@ -98,23 +98,22 @@ void CheckSettings(const Settings& settings) {
   }
 }
 
-void GraphTuneModel(const ModelOptions& model, const std::string& log, const std::string& plan,
-                    const GraphTuneSettings& settings) try {
+// The settings, Tune's or GraphTune's, are checked; `seconds` is for all of it.
+template <typename Settings>
+void PlanByLog(const ModelOptions& model, const std::string& log, const std::string& plan, double seconds,
+               const Settings& settings) {
   GraphTuneModelRequest request;
-  CheckSettings(settings);
   TakeChoosing(model, settings, request);
   request.arguments.log_path = log;
   request.arguments.tuning.allow_defaults = log.empty();
   request.plan_path = plan;
   request.rounds = settings.rounds;
-  request.time_budget = settings.seconds;
+  request.time_budget = seconds;
   request.baselines = settings.rounds > 0;
-  GraphTuneSizes(request, SinksOf(settings));
-} catch (const Error& error) {
-  ThrowWithSettingNames(error);
+  GraphTuneModel(request, SinksOf(settings));
 }
 
-void TuneBoth(const ModelOptions& model, const std::string& plan, const TuneSettings& settings) try {
+void TuneBoth(const ModelOptions& model, const std::string& plan, const TuneSettings& settings) {
   TuneModelRequest request;
   CheckSettings(settings);
   RequireNotNegative("graph_seconds", settings.graph_seconds);
@@ -146,31 +145,10 @@ void TuneBoth(const ModelOptions& model, const std::string& plan, const TuneSett
     throw Error(ErrorCode::kInterrupted, fmt::format("interrupted; what was measured is in {}", log));
   }
 
-  GraphTuneModel(model, log, plan,
-                 {.seconds = settings.graph_seconds,
-                  .rounds = settings.rounds,
-                  .threads = settings.threads,
-                  .batch = settings.batch,
-                  .input_shapes = settings.input_shapes,
-                  .target = settings.target,
-                  .precision = settings.precision,
-                  .calibrate = settings.calibrate,
-                  .max_output_error = settings.max_output_error,
-                  .max_error = settings.max_error,
-                  .forbid = settings.forbid,
-                  .input_layout = settings.input_layout,
-                  .output_layout = settings.output_layout,
-                  .max_weights = settings.max_weights,
-                  .max_elements = settings.max_elements,
-                  .max_memory = settings.max_memory,
-                  .wait = settings.wait,
-                  .on_progress = settings.on_progress,
-                  .stop = settings.stop});
-} catch (const Error& error) {
-  ThrowWithSettingNames(error);
+  PlanByLog(model, log, plan, settings.graph_seconds, settings);
 }
 
-void OptimizePlan(const ModelOptions& model, const std::string& plan, const OptimizeSettings& settings) try {
+void OptimizePlan(const ModelOptions& model, const std::string& plan, const OptimizeSettings& settings) {
   CheckSettings(settings);
   OptimizeModelRequest request;
   TakeChoosing(model, settings, request);
@@ -188,8 +166,6 @@ void OptimizePlan(const ModelOptions& model, const std::string& plan, const Opti
       });
   if (optimized.stopped)
     throw Error(ErrorCode::kInterrupted, fmt::format("interrupted; the best plan so far is in {}", plan));
-} catch (const Error& error) {
-  ThrowWithSettingNames(error);
 }
 
 }  // namespace
@@ -208,11 +184,13 @@ void Optimize(const ModelMemory& model, const std::string& plan, const OptimizeS
 }
 void GraphTune(const std::string& model, const std::string& log, const std::string& plan,
                const GraphTuneSettings& settings) {
-  GraphTuneModel(OptionsOf(model), log, plan, settings);
+  CheckSettings(settings);
+  PlanByLog(OptionsOf(model), log, plan, settings.seconds, settings);
 }
 void GraphTune(const ModelMemory& model, const std::string& log, const std::string& plan,
                const GraphTuneSettings& settings) {
-  GraphTuneModel(OptionsOf(model), log, plan, settings);
+  CheckSettings(settings);
+  PlanByLog(OptionsOf(model), log, plan, settings.seconds, settings);
 }
 
 double DurationSeconds(const std::string& name, const std::string& text) { return ParseDuration(name, text); }

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "tools/cli/targets.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 
 namespace tilesmith {
 namespace {

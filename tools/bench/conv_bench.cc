@@ -9,9 +9,9 @@
 #include <span>
 
 #include "layouts/base/check.h"
+#include "layouts/random_tensor.h"
 #include "ops/base/elements.h"
 #include "tools/bench/onednn_side.h"
-#include "tools/bench/random_tensor.h"
 
 namespace tilesmith {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tools/bench/bench_report.h"
-#include "tools/cli/suite.h"
+#include "tools/cli/targets.h"
 
 namespace tilesmith {
 

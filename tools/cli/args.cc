@@ -12,6 +12,7 @@
 
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 
 namespace tilesmith {
 namespace {
@@ -200,13 +201,18 @@ void Args::Duration(const std::string& names, double* seconds, const std::string
 
 void Args::Choice(const std::string& names, std::string* value, const std::vector<std::string>& choices,
                   const std::string& help) {
+  Choice(names, choices, help, [value](const std::string& text) { *value = text; });
+}
+
+void Args::Choice(const std::string& names, const std::vector<std::string>& choices, const std::string& help,
+                  std::function<void(const std::string&)> take) {
   const std::string type = fmt::format("{{{}}}", fmt::join(choices, ","));
-  impl_->Add(names, type, help, [value, choices, name = LongName(names)](const std::string& text) {
-    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
-      Reject(name, fmt::format("one of {}", fmt::join(choices, ", ")), text);
-    }
-    *value = text;
-  });
+  impl_->Add(names, type, help,
+             [choices, name = LongName(names), take = std::move(take)](const std::string& text) {
+               if (std::ranges::find(choices, text) == choices.end())
+                 Reject(name, fmt::format("one of {}", fmt::join(choices, ", ")), text);
+               take(text);
+             });
 }
 
 void Args::Parse(const std::vector<std::string>& arguments) {
@@ -278,6 +284,18 @@ std::string Wrapped(const std::string& text, size_t width, size_t indent) {
     column += piece.size();
   }
   return out;
+}
+
+std::string WithOptionNames(std::string message) {
+  for (const std::string_view setting : settings::kAll) {
+    std::string option = setting == settings::kInputShapes
+                             ? "--input-shape"
+                             : fmt::format("--{}", setting.substr(1, setting.size() - 2));
+    std::ranges::replace(option, '_', '-');
+    for (size_t at = message.find(setting); at != std::string::npos; at = message.find(setting, at))
+      message.replace(at, setting.size(), option);
+  }
+  return message;
 }
 
 std::string Args::Help(const std::string& command, size_t width) const {

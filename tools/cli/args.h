@@ -54,6 +54,9 @@ class Args {
   void Duration(const std::string& names, double* seconds, const std::string& help);
   void Choice(const std::string& names, std::string* value, const std::vector<std::string>& choices,
               const std::string& help);
+  // The same of what is no text: `take` is told the choice.
+  void Choice(const std::string& names, const std::vector<std::string>& choices, const std::string& help,
+              std::function<void(const std::string&)> take);
 
   // The arguments after the command's name.
   void Parse(const std::vector<std::string>& arguments);
@@ -76,6 +79,10 @@ class Args {
 // Words in lines of at most `width`, behind `indent` spaces from the second line on. No line begins with what
 // looks like an option.
 std::string Wrapped(const std::string& text, size_t width, size_t indent);
+
+// A message for those who use the command line: every setting (layouts/base/settings.h) is called after its
+// option. "`max_memory` must be above 0" -> "--max-memory must be above 0".
+std::string WithOptionNames(std::string message);
 
 // The number of seconds of a text such as "1h30m". Throws Error(kUsage).
 double ParseDuration(const std::string& name, const std::string& text);

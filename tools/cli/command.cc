@@ -9,8 +9,8 @@
 
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
+#include "tools/cli/results_file.h"
 #include "tools/cli/streams.h"
-#include "tools/cli/version.h"
 
 namespace tilesmith {
 
@@ -116,7 +116,7 @@ int Guarded(const std::string& name, const std::function<int()>& work) {
   try {
     return work();
   } catch (const Error& error) {
-    PrintErr(fmt::format("{}: {}\n", name, OneLine(error.what())));
+    PrintErr(fmt::format("{}: {}\n", name, OneLine(WithOptionNames(error.what()))));
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
     PrintErr(name + ": out of memory\n");

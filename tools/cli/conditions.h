@@ -1,4 +1,4 @@
-// Warm or cold weights: which of them a measurement should reflect.
+// Options of what is measured and used: warm or cold weights, and how exact schedules are.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 #include "layouts/base/target.h"
 #include "tools/cli/args.h"
 #include "tools/cli/tasks.h"
+#include "tuner/records/accuracy.h"
 
 namespace tilesmith {
 
@@ -20,5 +21,7 @@ bool ColdWeights(const std::string& conditions, const std::vector<ConvTask>& tas
 
 // Whether a task's weights are cold: what the suite asks for counts when nothing else was said.
 bool ColdWeights(const std::string& conditions, const ConvTask& task);
+
+void DeclareAccuracy(Args& args, AccuracyLimits* limits);
 
 }  // namespace tilesmith

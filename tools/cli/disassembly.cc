@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "layouts/base/error.h"
+#include "templates/base/workload_data.h"
 #include "tools/cli/system_files.h"
 
 namespace tilesmith {
@@ -70,6 +71,13 @@ std::string DisassemblyText(const CodeBlob& code) {
   // What comes before the first instruction is about the file.
   const size_t section = text.find("<.data>:\n");
   return section == std::string::npos ? text : text.substr(text.find('\n', section) + 1);
+}
+
+void DumpConv(const ConvWorkload& workload, const std::string& template_name, const Config& config,
+              const Target& cpu, const std::string& directory) {
+  const WorkloadData zeros = MakeWorkloadData(workload, 0, [](Tensor&) {});
+  const auto kernel = FindConvTemplate(template_name).Build(workload, config, cpu, zeros.operands().weights);
+  WriteCodeDump(directory + "/" + WorkloadToString(workload), kernel->Code());
 }
 
 }  // namespace tilesmith

@@ -4,7 +4,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
-#include "tools/cli/accuracy.h"
+#include "tools/cli/conditions.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/records.h"
 
@@ -17,9 +17,10 @@ void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments) {
             "Believe the log's times of other machines and thread counts as well");
   args.Flag("--default-schedules", &arguments->tuning.allow_defaults,
             "Convolutions the log lacks get their untuned default schedule");
-  args.Choice("--precision", &arguments->machine.precision, PrecisionNames(),
-              "Types that convolutions may be computed and stored in, as far as the log has records of them "
-              "(default f32)");
+  DeclarePrecision(
+      args, &arguments->machine.precision, kPrecisions,
+      "Types that convolutions may be computed and stored in, as far as the log has records of them "
+      "(default f32)");
   args.Group(heading);
   DeclarePlanning(args, arguments);
 }
@@ -78,7 +79,7 @@ GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Devi
   options.threads = machine->threads();
   options.model = arguments.model.model;
   options.fusion = !arguments.no_fusion;
-  options.precision = ParsePrecision(arguments.machine.precision);
+  options.precision = arguments.machine.precision;
   options.ends = {Layout::Parse(arguments.input_layout), Layout::Parse(arguments.output_layout)};
   options.progress = [sinks, began = 0.0](size_t done, size_t total) mutable {
     ThrowIfStopped(sinks.stop);

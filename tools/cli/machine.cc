@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdlib>
 #include <mutex>
 #include <sstream>
 
 #include "layouts/base/error.h"
 #include "layouts/base/fork_gate.h"
+#include "layouts/base/settings.h"
 #include "layouts/base/thread_team.h"
 
 namespace tilesmith {
@@ -29,9 +31,17 @@ void DeclareTarget(Args& args, std::string* target) {
             "DEVICE");
 }
 
-void DeclareRounding(Args& args, std::string* precision) {
-  args.Choice("--precision", precision, {"f32", "tf32"},
-              "tf32: GPUs may round what they multiply (default f32)");
+void DeclarePrecision(Args& args, Precision* precision, std::span<const Precision> choices,
+                      const std::string& help) {
+  std::vector<std::string> names;
+  for (const Precision choice : choices) names.emplace_back(PrecisionName(choice));
+  args.Choice("--precision", names, help,
+              [precision](const std::string& name) { *precision = ParsePrecision(name); });
+}
+
+void DeclareRounding(Args& args, Precision* precision) {
+  DeclarePrecision(args, precision, std::array{Precision::kF32, Precision::kTf32},
+                   "tf32: GPUs may round what they multiply (default f32)");
 }
 
 Target CappedCpu(const std::string& max_isa) {
@@ -69,8 +79,8 @@ void ShowOneGpu(const std::string& number) {
   for (int i = std::stoi(number); i >= 0; --i) {
     if (std::getline(visible, one, ',')) continue;
     throw Error(ErrorCode::kUsage,
-                fmt::format("--target cuda:{0}: {1} has no GPU {0}, counted from 0: it is \"{2}\"", number,
-                            kVisible, set));
+                fmt::format("{3} cuda:{0}: {1} has no GPU {0}, counted from 0: it is \"{2}\"", number,
+                            kVisible, set, settings::kTarget));
   }
   setenv(kVisible, one.c_str(), 1);
   shown = number;
@@ -83,7 +93,7 @@ std::string GpuNumberOf(const std::string& target) {
   const bool is_number = number.size() > 1 && number.size() <= 1 + kMaxDigits &&
                          number.find_first_not_of("0123456789", 1) == std::string::npos;
   if (kind != kCudaDevice || !(number.empty() || is_number))
-    throw Error(ErrorCode::kUsage, fmt::format("--target must be cpu, cuda or cuda:N, got {}",
+    throw Error(ErrorCode::kUsage, fmt::format("{} must be cpu, cuda or cuda:N, got {}", settings::kTarget,
                                                target.empty() ? "nothing" : target));
   return number.empty() ? "" : number.substr(1);
 }
@@ -95,7 +105,7 @@ Target DetectGpu(const std::string& target) {
   try {
     return DetectTarget(kCudaDevice);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("--target {}: {}", target, error.what()));
+    throw Error(error.code(), fmt::format("{} {}: {}", settings::kTarget, target, error.what()));
   }
 }
 
@@ -108,9 +118,11 @@ WaitPolicy ParseWait(std::string_view name) {
 }  // namespace
 
 Target ChosenTarget(const MachineOptions& options) {
-  const bool tf32 = options.precision == "tf32";
+  const bool tf32 = options.precision == Precision::kTf32;
   if (options.target == kCpuDevice) {
-    if (tf32) throw Error(ErrorCode::kUsage, "--precision tf32 is for --target cuda, not cpu");
+    if (tf32)
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{} tf32 is for {} cuda, not cpu", settings::kPrecision, settings::kTarget));
     return CappedCpu(options.max_isa);
   }
   Target target = DetectGpu(options.target);
@@ -121,7 +133,7 @@ Target ChosenTarget(const MachineOptions& options) {
 void RequireCpu(const DevicePtr& machine, std::string_view what) {
   const std::string& device = machine->target().device;
   if (device != kCpuDevice)
-    throw Error(ErrorCode::kUsage, fmt::format("{} is for --target cpu, not {}", what, device));
+    throw Error(ErrorCode::kUsage, fmt::format("{} is for {} cpu, not {}", what, settings::kTarget, device));
 }
 
 std::vector<std::string> WorkerFor(std::vector<std::string> worker, const Target& target) {
@@ -134,19 +146,16 @@ DevicePtr OpenMachine(const MachineOptions& options) {
   const Target target = ChosenTarget(options);
   if (target.device != kCpuDevice) {
     if (options.threads == 0) return OpenDevice(target, 1);
-    throw Error(ErrorCode::kUsage, fmt::format("--threads is for --target cpu, not {}", options.target));
+    throw Error(ErrorCode::kUsage, fmt::format("{} is for {} cpu, not {}", settings::kThreads,
+                                               settings::kTarget, options.target));
   }
   if (options.threads > target.cores) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("--threads must be at most {}, the cores this process may use, got {}",
-                            target.cores, options.threads));
+                fmt::format("{} must be at most {}, the cores this process may use, got {}",
+                            settings::kThreads, target.cores, options.threads));
   }
   return OpenDevice(target, options.threads > 0 ? static_cast<int>(options.threads) : target.cores,
                     ParseWait(options.wait));
 }
-
-PinnedTeam::PinnedTeam(const DevicePtr& machine) { PinTeam(machine->threads()); }
-
-PinnedTeam::~PinnedTeam() { Restore(before_); }
 
 }  // namespace tilesmith

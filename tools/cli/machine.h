@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/target.h"
-#include "layouts/base/thread_team.h"
-#include "templates/device/device.h"
 #include "tools/cli/args.h"
+#include "tuner/precision.h"
 
 namespace tilesmith {
 
@@ -17,14 +18,16 @@ struct MachineOptions {
   std::string wait = "sleep";  // WaitPolicyName
   std::string max_isa;         // "": the environment variable TILESMITH_MAX_ISA, or no cap
   std::string target = "cpu";  // or another kind of device (OpenDevice), of several with ":N" behind it
-  // In what is computed (ParsePrecision). "tf32" says that the target may round what it multiplies.
-  std::string precision = "f32";
+  Precision precision = Precision::kF32;  // in what is computed
 };
 void DeclareMachineOptions(Args& args, MachineOptions* options);
 
-// "--target", which the options above have as well, and "--precision", f32 or tf32, which they do not.
+// "--target", which the options above have as well.
 void DeclareTarget(Args& args, std::string* target);
-void DeclareRounding(Args& args, std::string* precision);
+// "--precision", which they do not have: one of these, or f32 and tf32.
+void DeclarePrecision(Args& args, Precision* precision, std::span<const Precision> choices,
+                      const std::string& help);
+void DeclareRounding(Args& args, Precision* precision);
 
 // Detects the CPU and caps it, or opens another device. Throws Error(kUsage) for an unknown
 // target, ISA or wait, for TF32 on a CPU, and for more threads than cores: they would only take turns, and
@@ -39,18 +42,5 @@ Target ChosenTarget(const MachineOptions& options);
 void RequireCpu(const DevicePtr& machine, std::string_view what);
 // A measuring worker's command line, told for which device it is to measure.
 std::vector<std::string> WorkerFor(std::vector<std::string> worker, const Target& target);
-// The rest of a computing command: the team is pinned. On destruction the
-// calling thread gets its cores back, so that processes started later are not confined to one.
-class PinnedTeam {
- public:
-  explicit PinnedTeam(const DevicePtr& machine);
-  ~PinnedTeam();
-  PinnedTeam(const PinnedTeam&) = delete;
-  PinnedTeam& operator=(const PinnedTeam&) = delete;
-  const cpu_set_t& cores_before() const { return before_.mask; }
-
- private:
-  const TeamPinning before_ = CurrentPinning();
-};
 
 }  // namespace tilesmith

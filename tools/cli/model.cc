@@ -10,6 +10,7 @@
 
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "layouts/base/text_file.h"
 #include "ops/networks/networks.h"
 #include "ops/onnx/onnx_export.h"
@@ -40,8 +41,8 @@ struct NamedSize {
 
 NamedSize ParseNamedSize(const std::string& text) {
   const auto reject = [&]() -> Error {
-    return Error(ErrorCode::kUsage,
-                 fmt::format("--input-shape must be INPUT=1x3x224x224 or NAME=224, got {}", text));
+    return Error(ErrorCode::kUsage, fmt::format("{} must be INPUT=1x3x224x224 or NAME=224, got {}",
+                                                settings::kInputShapes, text));
   };
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) throw reject();
@@ -65,7 +66,7 @@ SizeLimits LimitsOf(const ModelOptions& options) {
   constexpr int64_t kMebibyte = 1 << 20;
   SizeLimits limits;
   if (options.max_elements > kMaxTensorElements) {
-    throw Error(ErrorCode::kUsage, fmt::format("--max-elements must be at most {}, got {}",
+    throw Error(ErrorCode::kUsage, fmt::format("{} must be at most {}, got {}", settings::kMaxElements,
                                                kMaxTensorElements, options.max_elements));
   }
   if (options.max_elements > 0) limits.tensor_elements = options.max_elements;
@@ -96,9 +97,8 @@ NetworkOptions BuiltInOptions(const ModelOptions& options) {
     const Shape& sizes = named.sizes;
     if (!fits(named.name, sizes) || (options.batch != 0 && sizes[0] != options.batch)) {
       throw Error(ErrorCode::kUsage,
-                  fmt::format("the input of {} is input=Nx3xHxW (N as --batch says, if given), got "
-                              "--input-shape {}",
-                              options.model, text));
+                  fmt::format("the input of {} is input=Nx3xHxW (N as the batch, if given), got {} {}",
+                              options.model, settings::kInputShapes, text));
     }
     network.batch = sizes[0];
     network.height = sizes[2];
@@ -126,7 +126,8 @@ ImportOptions ImportOptionsOf(const ModelOptions& options) {
 
 void RequireOneSize(const ModelOptions& options) {
   if (const size_t sizes = SizesOf(options).size(); sizes > 1) {
-    throw Error(ErrorCode::kUsage, fmt::format("--input-shape gives {} sizes, where one is needed", sizes));
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} gives {} sizes, where one is needed", settings::kInputShapes, sizes));
   }
 }
 
@@ -188,9 +189,9 @@ std::vector<ModelOptions> SizesOf(const ModelOptions& options) {
   for (ModelOptions& size : sizes) size.input_shapes.clear();
   for (const auto& [name, of_name] : texts) {
     if (of_name.size() != 1 && of_name.size() != count) {
-      throw Error(ErrorCode::kUsage, fmt::format("--input-shape {} is given {} times, others {} times: once, "
+      throw Error(ErrorCode::kUsage, fmt::format("{} {} is given {} times, others {} times: once, "
                                                  "or once for each size, is allowed",
-                                                 name, of_name.size(), count));
+                                                 settings::kInputShapes, name, of_name.size(), count));
     }
     for (size_t i = 0; i < count; ++i) {
       sizes[i].input_shapes.push_back(of_name[of_name.size() == 1 ? 0 : i]);
@@ -208,8 +209,9 @@ auto WithShapesNamed(const ModelOptions& options, const Load& load) {
     return load();
   } catch (const Error& error) {
     if (options.input_shapes.empty() || error.code() != ErrorCode::kBadModel) throw;
-    throw Error(error.code(), fmt::format("{} (with --input-shape {})", error.what(),
-                                          fmt::join(options.input_shapes, " --input-shape ")));
+    throw Error(error.code(),
+                fmt::format("{} (with {} {})", error.what(), settings::kInputShapes,
+                            fmt::join(options.input_shapes, fmt::format(" {} ", settings::kInputShapes))));
   }
 }
 

@@ -1,11 +1,12 @@
-// NumPy's archives of arrays, .npz: zip files of .npy entries.
+// NumPy's arrays, .npy, and archives of them, .npz: zip files of .npy entries.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "tools/cli/npy.h"
+#include "layouts/tensor.h"
 
 namespace tilesmith {
 
@@ -19,5 +20,16 @@ std::vector<NamedTensor> ReadNpz(const std::string& path);
 // Not compressed, as numpy.savez writes; the same tensors give the same bytes. Throws Error(kEnvironment)
 // naming the file when it cannot be written.
 void WriteNpz(const std::string& path, const std::vector<NamedTensor>& tensors);
+
+// In the type of the array, but for float64, which becomes f32; two raw bytes ("V2") are bf16. Throws
+// Error(kUsage) naming `source` when the bytes are no such array, in Fortran order or big-endian.
+Tensor ParseNpy(std::string_view bytes, const std::string& source);
+
+// The tensor has the plain layout; the same tensor gives the same bytes.
+std::string FormatNpy(const Tensor& tensor);
+
+// The same of files. Throw Error(kEnvironment) too, naming the file, when it cannot be read or written.
+Tensor ReadNpy(const std::string& path);
+void WriteNpy(const std::string& path, const Tensor& tensor);
 
 }  // namespace tilesmith

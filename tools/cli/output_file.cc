@@ -1,6 +1,7 @@
 #include "tools/cli/output_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -119,6 +120,18 @@ void ReplaceFile(const std::string& path, const std::function<void()>& write) {
       std::filesystem::is_regular_file(path, hidden) && std::filesystem::file_size(path, hidden) > 0;
   write();
   if (existed) PrintNote(fmt::format("{} existed and was replaced\n", path));
+}
+
+ScratchFolder::ScratchFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "tilesmith-peer-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr)
+    throw Error(ErrorCode::kEnvironment, fmt::format("cannot make a folder like {}", name));
+  folder_ = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code error;
+  std::filesystem::remove_all(folder_, error);
 }
 
 }  // namespace tilesmith

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "layouts/base/visible.h"
@@ -99,11 +100,7 @@ std::string WithoutSignOfZero(const std::string& text) {
 Cell TextCell(std::string text) { return {text, text}; }
 Cell CountCell(int64_t value) { return {value, fmt::format("{}", value)}; }
 Cell RealCell(double value, int decimals) { return {value, fmt::format("{:.{}f}", value, decimals)}; }
-Cell MillisecondsCell(double seconds) {
-  const double ms = seconds * 1e3, size = std::abs(ms);
-  const int decimals = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4;
-  return {seconds, WithoutSignOfZero(fmt::format("{:.{}f}", ms, decimals))};
-}
+Cell MillisecondsCell(double seconds) { return {seconds, MillisecondsText(seconds)}; }
 Cell KnownMillisecondsCell(double seconds) { return seconds > 0 ? MillisecondsCell(seconds) : NoCell(); }
 
 Cell MebibytesCell(int64_t bytes) {

@@ -8,7 +8,11 @@
 
 #include "layouts/base/text_file.h"
 #include "layouts/base/visible.h"
+#include "ops/onnx/onnx_import.h"
+#include "tools/cli/machine.h"
 #include "tools/cli/streams.h"
+#include "tools/onednn/onednn.h"
+#include "tuner/cost_model/boosted_trees.h"
 #include "tuner/records/utc_time.h"
 
 namespace tilesmith {
@@ -86,6 +90,16 @@ void AddOrigin(Report& details, const Target& cpu) {
 void PrintResults(Report& report, bool json, const Target& cpu) {
   if (json) AddOrigin(report.details(), cpu);
   report.Print(json);
+}
+
+std::string VersionText() {
+  const Target cpu = CappedCpu("");
+  return fmt::format(
+      "tilesmith {} (commit {})\n"
+      "instructions: {}, of {}\n"
+      "libraries: oneDNN {}, XGBoost {}, protobuf {}; compiled by GCC {}\n",
+      TILESMITH_VERSION, CommitOfBuild(), IsaName(cpu.isa), cpu.model, OneDnnVersion(), XgboostVersion(),
+      ProtobufVersion(), __VERSION__);
 }
 
 }  // namespace tilesmith

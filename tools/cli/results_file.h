@@ -34,4 +34,8 @@ void WorkForCommand(std::string command);
 // tree. In a file that tools/cli/commit.cmake writes.
 std::string_view CommitOfBuild();
 
+// Version and commit, the instructions that are used here, and the libraries in use: a line each. Throws as
+// CappedCpu does.
+std::string VersionText();
+
 }  // namespace tilesmith

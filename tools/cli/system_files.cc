@@ -52,27 +52,6 @@ int CoresSharedBy(const cpu_set_t& usable) {
   return shared;
 }
 
-CpuTicks ReadCpuTicks() {
-  std::istringstream line(
-      FirstLine("/proc/stat"));  // "cpu user nice system idle iowait irq softirq steal ..."
-  std::string label;
-  line >> label;
-  CpuTicks ticks;
-  int64_t value = 0;
-  for (int field = 0; field < 8 && line >> value; ++field) {
-    ticks.total += value;
-    if (field == 3 || field == 4) ticks.idle += value;
-    if (field == 7) ticks.steal = value;
-  }
-  return ticks;
-}
-
-double BusyCpus(const CpuTicks& before, const CpuTicks& after) {
-  const auto total = static_cast<double>(after.total - before.total);
-  const double busy = total - static_cast<double>(after.idle - before.idle);
-  return total > 0 ? busy / total * static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)) : 0;
-}
-
 int64_t MemoryBytes() {
   int64_t bytes = (Checked(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)).value();
   int64_t granted = 0;

@@ -24,13 +24,4 @@ int64_t PeakResidentBytes();
 // The first executable of that name in PATH.
 std::optional<std::string> FindProgram(std::string_view name);
 
-struct CpuTicks {
-  int64_t total = 0;
-  int64_t idle = 0;
-  int64_t steal = 0;  // runnable, but the hypervisor ran something else
-};
-CpuTicks ReadCpuTicks();
-// How many CPUs were busy in between, all processes together.
-double BusyCpus(const CpuTicks& before, const CpuTicks& after);
-
 }  // namespace tilesmith

@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/bench/transform_bench.h"
-#include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
@@ -62,8 +62,9 @@ class BenchCommand : public Command {
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
-    args.Choice(
-        "--precision", &machine_options_.precision, {"f32", "int8", "tf32", "bf16"},
+    DeclarePrecision(
+        args, &machine_options_.precision,
+        std::array{Precision::kF32, Precision::kInt8, Precision::kTf32, Precision::kBf16},
         "Types of both sides: bf16 is multiplied and stored (a MODEL's type comes with its plan, on a "
         "GPU it may be given); with int8 a MODEL is quantised and single convolutions are of bytes; "
         "with tf32 a GPU may round what it multiplies (default f32)");
@@ -86,7 +87,7 @@ class BenchCommand : public Command {
     RequireReplaceable(save_path_, OutputFormat::kJson, read);
     if (!request_.strict) machine_options_.threads = ThreadsFor(request_.plan_path, machine_options_.threads);
     request_.machine = OpenMachine(machine_options_);
-    request_.precision = ParsePrecision(machine_options_.precision);
+    request_.precision = machine_options_.precision;
     if (request_.machine->target().device != kCpuDevice) return RunOnGpu();
     if (transforms_) return RunTransforms();
     CatchInterrupts();

@@ -4,7 +4,7 @@
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/network/explain_report.h"
-#include "tools/network/network_run.h"
+#include "tools/network/plan_choice.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/explain_types.h"
 
@@ -48,7 +48,7 @@ class ExplainCommand : public Command {
     ProgressLine progress;
     GraphTuningArguments& arguments = request_.arguments;
     TakeQuantization(request_.plan_path, &arguments.model);
-    const Precision precision = ParsePrecision(arguments.machine.precision);
+    const Precision precision = arguments.machine.precision;
     QuantizeInPlace(
         precision, [&] { return OpenMachine(arguments.machine); }, SinksOf(progress), &arguments.model);
     const std::string asked = request_.node;

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "ops/conv/conv.h"
@@ -13,15 +14,16 @@
 #include "tools/cli/results_file.h"
 #include "tools/cli/streams.h"
 #include "tools/commands/commands.h"
+#include "tools/commands/graph_tune_farm.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/network/prediction_report.h"
 #include "tools/network/profile_report.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/peers/output_check.h"
 #include "tools/quantize/in_place.h"
 #include "tools/report/write_report.h"
-#include "tools/tune/graph_tune_farm.h"
 #include "tools/tune/graph_tune_model.h"
-#include "tools/tune/network_types.h"
+#include "tools/tune/tune_report.h"
 
 namespace tilesmith {
 namespace {
@@ -92,18 +94,17 @@ class GraphTuneCommand : public Command {
     }
     if (farm_.wanted() || !farm_.class_name.empty()) return TuneOnFarm(progress);
     if (!check_) args_->RefuseGiven({"--onnxruntime"}, "is for --check");
-    GraphTuneSizes(request_, SinksOf(progress),
-                   [&](const GraphTuneModelRequest& request, const GraphTunedModel& tuned) {
-                     progress.Clear();
-                     Show(request.arguments.model, tuned, progress);
-                   });
+    GraphTuneModel(request_, SinksOf(progress), [&](const ModelOptions& model, const PlannedNetwork& tuned) {
+      progress.Clear();
+      Show(model, tuned, progress);
+    });
     return 0;
   }
 
  private:
   // What the worker prints is printed.
   int TuneOnFarm(ProgressLine& progress) const {
-    if (!onnxruntime_.empty()) throw Error(ErrorCode::kUsage, "--onnxruntime is not for --farm");
+    args_->RefuseGiven({"--onnxruntime", "--calibrate", "--target"}, "is not for --farm");
     const FarmGraphTuned tuned = GraphTuneOnFarm({.farm = farm_,
                                                   .arguments = request_.arguments,
                                                   .options = args_->GivenOptions(),
@@ -117,7 +118,7 @@ class GraphTuneCommand : public Command {
     return 0;
   }
 
-  void Show(ModelOptions model, const GraphTunedModel& tuned, ProgressLine& progress) const {
+  void Show(ModelOptions model, const PlannedNetwork& tuned, ProgressLine& progress) const {
     model.quantization = tuned.refined.plan.quantization;
     Report report;
     AddShapes(report, model);
@@ -146,7 +147,7 @@ class GraphTuneCommand : public Command {
     RequireAlike(plans, check);
   }
 
-  static void AddDetails(Report& details, const GraphTunedModel& tuned) {
+  static void AddDetails(Report& details, const PlannedNetwork& tuned) {
     AddOrigin(details, tuned.machine->target());
     AddHashes(details, tuned.refined.plan);
     std::vector<StepProfile> steps;
@@ -171,7 +172,7 @@ class GraphTuneCommand : public Command {
     WriteReport(page, SinksOf(progress));
   }
 
-  void AddDifferences(Report& report, const GraphTunedModel& tuned) const {
+  void AddDifferences(Report& report, const PlannedNetwork& tuned) const {
     report.AddTable(DifferencesTable(SumDifferences(tuned.steps, tuned.refined.check)));
     HeavySteps heavy = FindHeavySteps(tuned.steps, tuned.refined.check);
     if (nodes_) report.AddTable(std::move(heavy.table));
@@ -179,7 +180,7 @@ class GraphTuneCommand : public Command {
     report.Fact("heavy_nodes_predicted", "  measured within 15%", CountCell(heavy.predicted_well));
   }
 
-  static std::vector<PlanToCheck> PlansToCheck(const GraphTunedModel& tuned) {
+  static std::vector<PlanToCheck> PlansToCheck(const PlannedNetwork& tuned) {
     std::vector<PlanToCheck> plans = {{"the plan", &tuned.refined.plan, ""}};
     for (const PlannedBaseline& baseline : tuned.refined.baselines)
       plans.push_back({baseline.name, baseline.plan ? &*baseline.plan : nullptr, baseline.note});
@@ -192,7 +193,7 @@ class GraphTuneCommand : public Command {
     return id && graph.As<ConvolutionOp>(*id) != nullptr;
   }
 
-  void AddFacts(Report& report, const GraphTunedModel& tuned) const {
+  void AddFacts(Report& report, const PlannedNetwork& tuned) const {
     const RefinedPlan& refined = tuned.refined;
     const Plan& plan = refined.plan;
     int64_t convs = 0, unmeasured = 0, fused = 0;
@@ -246,7 +247,7 @@ class GraphTuneCommand : public Command {
     AddDisturbance(report, tuned.watch.total());
   }
 
-  static void AddErrors(Report& report, const GraphTunedModel& tuned, bool random) {
+  static void AddErrors(Report& report, const PlannedNetwork& tuned, bool random) {
     if (tuned.output_error) AddOutputError(report, *tuned.output_error, random);
     if (tuned.predicted_output_error)
       report.Fact("predicted_output_error", "  predicted", ErrorCell(*tuned.predicted_output_error));

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
 #include "tools/commands/commands.h"
 #include "tools/network/input_files.h"
-#include "tools/network/network_run.h"
+#include "tools/network/plan_choice.h"
 #include "tools/onednn/onednn.h"
 #include "tools/onednn/onednn_network.h"
 #include "tools/peers/onnx_runtime.h"

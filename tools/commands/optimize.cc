@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 #include <vector>
 
+#include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
@@ -15,7 +16,6 @@
 #include "tools/commands/commands.h"
 #include "tools/network/prediction_report.h"
 #include "tools/quantize/in_place.h"
-#include "tools/tune/network_types.h"
 #include "tools/tune/optimize_model.h"
 #include "tools/tune/tune_report.h"
 #include "tools/tune/tune_view.h"
@@ -38,9 +38,11 @@ class OptimizeCommand : public Command {
   void Declare(Args& args) override {
     DeclareModelOptions(args, &request_.arguments.model);
     DeclarePlanning(args, &request_.arguments);
-    args.Choice("--precision", &request_.arguments.machine.precision, {"f32", "bf16", "int8", "mixed"},
-                "bf16: convolutions are computed and stored in it where that can be; int8: the network is "
-                "quantised first; mixed: layer by layer what is fastest (default f32)");
+    DeclarePrecision(
+        args, &request_.arguments.machine.precision,
+        std::array{Precision::kF32, Precision::kBf16, Precision::kInt8, Precision::kMixed},
+        "bf16: convolutions are computed and stored in it where that can be; int8: the network is "
+        "quantised first; mixed: layer by layer what is fastest (default f32)");
     args.Real("--max-output-error", &max_output_error_,
               "With --precision mixed: how far the outputs may be off, relative to f32's (default: as far as "
               "it goes)");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "layouts/measure/clock.h"
@@ -15,9 +16,9 @@
 #include "tools/cli/results_file.h"
 #include "tools/cli/system_files.h"
 #include "tools/commands/commands.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/network/input_files.h"
-#include "tools/network/network_run.h"
+#include "tools/network/plan_choice.h"
 #include "tools/network/prediction_report.h"
 #include "tools/network/profile_report.h"
 #include "tools/network/stream_runs.h"
@@ -52,8 +53,8 @@ class RunNetworkCommand : public Command {
     DeclareStreams(args, &streams_);
     args.Texts("--percentile", &percentiles_,
                "Of the streams' latencies; may be repeated (default 50, 90, 99)", "P");
-    args.Choice("--precision", &precision_, {"f32", "int8"},
-                "int8: quantised while it is loaded; a plan says itself (default f32)");
+    DeclarePrecision(args, &precision_, std::array{Precision::kF32, Precision::kInt8},
+                     "int8: quantised while it is loaded; a plan says itself (default f32)");
     DeclareCalibration(args, &model_);
     args.Group("Output");
     args.Text("--output", &output_path_, "FILE.npz, or a directory for one .npy per output", "FILE|DIR");
@@ -108,7 +109,7 @@ class RunNetworkCommand : public Command {
   void RunNetwork(Report& report) {
     if (!plan_path_.empty() && machine_options_.target != kCpuDevice &&
         ReadPlanHeader(plan_path_).target.tf32)
-      machine_options_.precision = "tf32";
+      machine_options_.precision = Precision::kTf32;
     if (!strict_) machine_options_.threads = ThreadsFor(plan_path_, machine_options_.threads);
     const DevicePtr machine = OpenMachine(machine_options_);
     const double asked = NowSeconds();
@@ -116,7 +117,7 @@ class RunNetworkCommand : public Command {
     for (const InputFile& file : files) model_.open_shapes[file.name] = file.tensor.shape();
     TakeQuantization(plan_path_, &model_);
     ProgressLine progress;
-    QuantizeInPlace(ParsePrecision(precision_), machine, SinksOf(progress), &model_);
+    QuantizeInPlace(precision_, machine, SinksOf(progress), &model_);
     Graph graph = LoadModel(model_);
     const Plan plan = OpenPlan(plan_path_, graph, machine, {.force = force_, .strict = strict_});
     std::vector<Tensor> inputs = InputsOf(graph, std::move(files), static_cast<uint64_t>(seed_));
@@ -256,7 +257,8 @@ class RunNetworkCommand : public Command {
   std::string plan_path_, output_path_, csv_path_, trace_path_, dump_directory_;
   std::vector<std::string> inputs_, percentiles_;
   StreamOptions streams_ = kNoStreams;
-  std::string latency_path_, precision_ = "f32";
+  std::string latency_path_;
+  Precision precision_ = Precision::kF32;
   int64_t runs_ = 20, seed_ = 1;
   std::vector<std::string> to_make_;  // behind the runs, as long as it is not made
   bool force_ = false, strict_ = false, check_ = false, profile_ = false, perf_map_ = false, json_ = false;

@@ -137,7 +137,8 @@ class SpaceCommand : public Command {
     }
   }
 
-  std::string workload_, max_isa_, target_ = kCpuDevice, precision_ = "f32";
+  std::string workload_, max_isa_, target_ = kCpuDevice;
+  Precision precision_ = Precision::kF32;
   bool json_ = false;
 };
 

@@ -23,7 +23,8 @@ class TasksCommand : public Command {
     DeclareModelOptions(args, &model_);
     args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"}, "Assume no wider instructions");
     DeclareTarget(args, &target_);
-    args.Choice("--precision", &precision_, {"f32", "int8"}, "int8: of the quantised network (default f32)");
+    DeclarePrecision(args, &precision_, std::array{Precision::kF32, Precision::kInt8},
+                     "int8: of the quantised network (default f32)");
     args.Flag("--no-fusion", &no_fusion_, "Leave out the fused alternatives to pairs of layers");
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -32,7 +33,7 @@ class TasksCommand : public Command {
     // What a task is depends on no values.
     model_.calibration.samples = 1;
     QuantizeInPlace(
-        ParsePrecision(precision_), [] { return OpenMachine({}); }, {}, &model_);
+        precision_, [] { return OpenMachine({}); }, {}, &model_);
     const Graph graph = LoadModel(model_);
     const Target cpu = ChosenTarget({.max_isa = max_isa_, .target = target_});
     Report report;
@@ -70,7 +71,8 @@ class TasksCommand : public Command {
 
  private:
   ModelOptions model_;
-  std::string max_isa_, target_ = kCpuDevice, precision_ = "f32";
+  std::string max_isa_, target_ = kCpuDevice;
+  Precision precision_ = Precision::kF32;
   bool no_fusion_ = false, json_ = false;
 };
 

@@ -7,9 +7,8 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "tools/cli/accuracy.h"
 #include "tools/cli/conditions.h"
-#include "tools/cli/dump_code.h"
+#include "tools/cli/disassembly.h"
 #include "tools/cli/farm.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"
@@ -66,8 +65,8 @@ class TuneCommand : public Command {
     args.Flag("--no-db", &no_database_, "Neither ask nor tell the database");
     args.Flag("--no-baseline", &no_baseline_,
               "Do not time oneDNN (what was timed before is in a file beside the log)");
-    args.Choice(
-        "--precision", &machine_options_.precision, PrecisionNames(),
+    DeclarePrecision(
+        args, &machine_options_.precision, kPrecisions,
         "Types to compute and store in: with int8 a MODEL is quantised and single convolutions are of "
         "bytes; mixed tunes every convolution in f32, bf16 and, of a MODEL, int8; with tf32 a GPU may "
         "round what it multiplies (default f32)");
@@ -92,7 +91,7 @@ class TuneCommand : public Command {
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     request_.use_database = !no_database_;
     request_.fusion = !no_fusion_;
-    request_.precision = ParsePrecision(machine_options_.precision);
+    request_.precision = machine_options_.precision;
     request_.baselines = !no_baseline_;
     if (!request_.use_database && !request_.database_path.empty()) {
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");

@@ -14,7 +14,7 @@
 #include "tools/cli/results_file.h"
 #include "tools/cli/streams.h"
 #include "tools/commands/commands.h"
-#include "tools/tune/graph_tune_job.h"
+#include "tools/commands/graph_tune_farm.h"
 #include "tuner/farm/farm_worker.h"
 #include "tuner/measure/process_measurer.h"
 
@@ -190,7 +190,8 @@ class WorkerCommand : public Command {
             TextCell(note)};
   }
 
-  std::string url_, class_, target_ = kCpuDevice, precision_ = "f32";
+  std::string url_, class_, target_ = kCpuDevice;
+  Precision precision_ = Precision::kF32;
   bool list_ = false, json_ = false;
 };
 

@@ -9,6 +9,7 @@
 
 #include "layouts/base/cpu_quota.h"
 #include "layouts/measure/crossing.h"
+#include "layouts/measure/machine_watch.h"
 #include "layouts/measure/quantile.h"
 #include "templates/base/fma_peak.h"
 #include "tools/cli/system_files.h"

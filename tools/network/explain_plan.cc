@@ -12,7 +12,7 @@
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
 #include "ops/conv/conv.h"
-#include "tools/network/network_run.h"
+#include "tools/network/input_files.h"
 
 namespace tilesmith {
 namespace {

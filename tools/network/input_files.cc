@@ -8,10 +8,11 @@
 #include <filesystem>
 #include <set>
 
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/output_file.h"
-#include "tools/network/network_run.h"
+#include "tools/cli/streams.h"
 
 namespace tilesmith {
 namespace {
@@ -111,6 +112,14 @@ void SaveOutputs(const std::string& path, const std::vector<NamedTensor>& output
     }
     WriteNpy(fmt::format("{}/{}.npy", path, file), tensor);
   }
+}
+
+Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine, PlanLoading loading) {
+  std::vector<std::string> notes;
+  loading.notes = &notes;
+  Plan plan = LoadPlan(path, graph, machine, loading);
+  for (const std::string& line : notes) PrintNote(line + "\n");
+  return plan;
 }
 
 }  // namespace tilesmith

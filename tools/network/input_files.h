@@ -1,4 +1,4 @@
-// Inputs and outputs of `run` as files.
+// What a network is run with and gives, as files.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "ops/graph/graph.h"
 #include "tools/cli/npz.h"
+#include "tools/network/plan_choice.h"
 
 namespace tilesmith {
 
@@ -29,5 +30,9 @@ void SaveOutputs(const std::string& path, const std::vector<NamedTensor>& output
 // Before long work: throws as SaveOutputs would, and changes nothing but that it makes the directory; and
 // with Error(kUsage) where the file is one that `inputs`, as ReadInputs takes them, name.
 void RequireSavable(const std::string& path, const std::vector<std::string>& inputs);
+
+// LoadPlan for commands: says on stderr what it notes.
+Plan OpenPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
+              PlanLoading loading = {});
 
 }  // namespace tilesmith

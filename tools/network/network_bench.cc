@@ -12,7 +12,7 @@
 #include "layouts/base/error.h"
 #include "layouts/measure/quantile.h"
 #include "ops/quantize/byte_sums.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/network/outputs.h"
 #include "tools/network/prediction_report.h"
 #include "tools/network/profile_report.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/measure/duel.h"
 #include "tools/cli/report.h"
-#include "tools/network/network_run.h"
 #include "tools/onednn/onednn_network.h"
 
 namespace tilesmith {

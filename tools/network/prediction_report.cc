@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "layouts/base/some_names.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 
 namespace tilesmith {
 namespace {
@@ -53,6 +53,36 @@ Table RoundsTable(const RefinedPlan& refined) {
                   DisturbedCell(round.disturbed_share),
                   TextCell(round.note)});
   }
+  return table;
+}
+
+Table BaselineTable(const BaselineRuns& baselines, const Plan& plan) {
+  Table table("baselines",
+              "baselines, executed in turns with the plan: all times are of these turns, the plan's above of "
+              "others (95% interval of its gain)",
+              {{"baseline", "baseline"},
+               {"predicted_seconds", "predicted ms"},
+               {"measured_seconds", "measured ms"},
+               {"gain", "plan's gain"},
+               {"gain_low", "from"},
+               {"gain_high", "to"},
+               {"note", "note", 0}});
+  for (const BaselineRun& run : baselines.runs) {
+    const Cell name = TextCell(run.baseline.name);
+    const bool unsure = run.seconds > 0 && run.ratio.median < 1 && run.ratio.high >= 1;
+    const Cell note =
+        TextCell(fmt::format("{}{}{}", run.baseline.note, unsure && !run.baseline.note.empty() ? "; " : "",
+                             unsure ? "faster within noise only" : ""));
+    if (run.baseline.plan) {
+      table.AddRow({name, KnownMillisecondsCell(KnownPrediction(*run.baseline.plan)),
+                    MillisecondsCell(run.seconds), ChangeCell(run.ratio.median - 1),
+                    ChangeCell(run.ratio.low - 1), ChangeCell(run.ratio.high - 1), note});
+    } else {
+      table.AddRow({name, NoCell(), NoCell(), NoCell(), NoCell(), NoCell(), note});
+    }
+  }
+  table.AddRow({TextCell("the plan"), KnownMillisecondsCell(KnownPrediction(plan)),
+                KnownMillisecondsCell(baselines.plan_seconds), NoCell(), NoCell(), NoCell(), TextCell("")});
   return table;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "graph_tuner/planner/plan_runs.h"
 #include "graph_tuner/refine/prediction_differences.h"
 #include "graph_tuner/refine/prediction_loop.h"
 #include "layouts/measure/core_placement.h"
@@ -12,6 +13,10 @@ namespace tilesmith {
 
 // A row for each plan that was run.
 Table RoundsTable(const RefinedPlan& refined);
+
+// The baselines and last the plan, all by these turns. "Gain" is how much longer a baseline takes than the
+// plan, with the 95% interval of its median.
+Table BaselineTable(const BaselineRuns& baselines, const Plan& plan);
 
 // Stand-alone costs beside what the steps took in the network.
 Table DifferencesTable(const std::vector<DifferencePart>& parts);

@@ -15,13 +15,14 @@
 #include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/executor/executor.h"
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 
 namespace tilesmith {
 namespace {

@@ -9,7 +9,7 @@
 #include "tools/cli/machine.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/targets.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/network/network_bench.h"
 #include "tools/peers/peer_bench.h"
 #include "tuner/precision.h"

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <functional>
 
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "layouts/base/shared_library.h"
 #include "layouts/base/text_file.h"
 #include "ops/base/onnx_type.h"
 #include "ops/qdq/qdq_model.h"
-#include "tools/network/network_run.h"
 
 namespace tilesmith {
 namespace {

@@ -5,12 +5,12 @@
 #include <memory>
 #include <optional>
 
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "ops/quantize/byte_sums.h"
-#include "tools/network/network_run.h"
+#include "tools/cli/output_file.h"
 #include "tools/network/outputs.h"
 #include "tools/peers/onnx_runtime.h"
-#include "tools/peers/scratch_folder.h"
 
 namespace tilesmith {
 

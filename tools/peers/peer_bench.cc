@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/measure/clock.h"
@@ -13,13 +14,13 @@
 #include "layouts/measure/quantile.h"
 #include "ops/quantize/byte_sums.h"
 #include "tools/cli/npz.h"
+#include "tools/cli/output_file.h"
 #include "tools/network/network_bench.h"
-#include "tools/network/network_run.h"
 #include "tools/network/outputs.h"
+#include "tools/network/plan_choice.h"
 #include "tools/network/stream_runs.h"
 #include "tools/peers/network_worker.h"
 #include "tools/peers/onnx_runtime.h"
-#include "tools/peers/scratch_folder.h"
 #include "tuner/measure/child_process.h"
 #include "tuner/records/json_fields.h"
 

@@ -10,12 +10,13 @@
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/planner/network_run.h"
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
-#include "tools/doctor/machine_watch.h"
-#include "tools/network/network_run.h"
+#include "tools/cli/output_file.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/peers/onnx_runtime.h"
-#include "tools/peers/scratch_folder.h"
 
 namespace tilesmith {
 namespace {

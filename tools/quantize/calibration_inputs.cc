@@ -8,9 +8,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "tools/cli/npz.h"
-#include "tools/network/network_run.h"
 
 namespace tilesmith {
 namespace {
@@ -27,9 +28,9 @@ void AddFiles(const std::string& path, std::vector<std::string>& files) {
     if (!fs::exists(path, error) && !fs::path(path).has_extension())
       throw Error(ErrorCode::kEnvironment, fmt::format("cannot read {}: No such file or directory", path));
     if (!IsArrayFile(path)) {
-      throw Error(
-          ErrorCode::kUsage,
-          fmt::format("--calibrate must be FILE.npz, FILE.npy or a directory of those, got {}", path));
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{} must be FILE.npz, FILE.npy or a directory of those, got {}",
+                              settings::kCalibrate, path));
     }
     files.push_back(path);
     return;
@@ -40,7 +41,8 @@ void AddFiles(const std::string& path, std::vector<std::string>& files) {
   }
   if (error) throw Error(ErrorCode::kEnvironment, fmt::format("{}: {}", path, error.message()));
   if (inside.empty())
-    throw Error(ErrorCode::kUsage, fmt::format("--calibrate {}: no .npz or .npy file in it", path));
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} {}: no .npz or .npy file in it", settings::kCalibrate, path));
   std::ranges::sort(inside);
   files.insert(files.end(), inside.begin(), inside.end());
 }
@@ -69,8 +71,8 @@ struct InputSamples {
 InputSamples SamplesOf(const Node& input, const std::string& file, Tensor array) {
   const auto refuse = [&] {
     return Error(ErrorCode::kUsage,
-                 fmt::format("--calibrate {}: input {} is {} of {}, the file holds {} of {}", file,
-                             input.name, ShapeToString(input.shape), DataTypeName(input.type),
+                 fmt::format("{} {}: input {} is {} of {}, the file holds {} of {}", settings::kCalibrate,
+                             file, input.name, ShapeToString(input.shape), DataTypeName(input.type),
                              ShapeToString(array.shape()), DataTypeName(array.type())));
   };
   Shape shape = array.shape();
@@ -86,8 +88,8 @@ void RequireNumbers(const Node& input, const std::string& file, const Tensor& ar
   if (array.type() != DataType::kF32) return;
   const float* const values = array.floats();
   if (std::any_of(values, values + array.size(), [](float value) { return std::isfinite(value); })) return;
-  throw Error(ErrorCode::kUsage,
-              fmt::format("--calibrate {}: none of the values of input {} is finite", file, input.name));
+  throw Error(ErrorCode::kUsage, fmt::format("{} {}: none of the values of input {} is finite",
+                                             settings::kCalibrate, file, input.name));
 }
 
 // A file's arrays in the order of the graph's inputs, with as many samples each, or one for all.
@@ -104,16 +106,17 @@ std::vector<InputSamples> ArrangedSamples(const Graph& graph, const std::string&
     const auto found = nameless ? arrays.begin() : std::ranges::find(arrays, input.name, &NamedTensor::first);
     if (found == arrays.end()) {
       throw Error(ErrorCode::kUsage,
-                  fmt::format("--calibrate {}: nothing for the input \"{}\" (the network's: {})", file,
-                              input.name, fmt::join(names, ", ")));
+                  fmt::format("{} {}: nothing for the input \"{}\" (the network's: {})", settings::kCalibrate,
+                              file, input.name, fmt::join(names, ", ")));
     }
     RequireNumbers(input, file, found->second);
     samples.push_back(SamplesOf(input, file, std::move(found->second)));
     arrays.erase(found);
   }
   if (!arrays.empty()) {
-    throw Error(ErrorCode::kUsage, fmt::format("--calibrate {}: no input named \"{}\" (the network's: {})",
-                                               file, arrays.front().first, fmt::join(names, ", ")));
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} {}: no input named \"{}\" (the network's: {})", settings::kCalibrate, file,
+                            arrays.front().first, fmt::join(names, ", ")));
   }
   return samples;
 }
@@ -123,8 +126,8 @@ int64_t CountOf(const std::vector<InputSamples>& inputs, const std::string& file
   for (const InputSamples& input : inputs) count = std::max(count, input.count);
   for (const InputSamples& input : inputs) {
     if (input.count == 1 || input.count == count) continue;
-    throw Error(ErrorCode::kUsage, fmt::format("--calibrate {}: {} samples of one input and {} of another",
-                                               file, input.count, count));
+    throw Error(ErrorCode::kUsage, fmt::format("{} {}: {} samples of one input and {} of another",
+                                               settings::kCalibrate, file, input.count, count));
   }
   return count;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "tools/quantize/quantize_model.h"
 
 namespace tilesmith {
@@ -29,7 +30,8 @@ void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOpt
   if (!LooksLikeModel(model->model) && LooksLikeWorkload(model->model)) {
     throw Error(
         ErrorCode::kUsage,
-        "--precision int8 is for a MODEL here: a workload says its types itself, such as ...:u8:i8:u8");
+        fmt::format("{} int8 is for a MODEL here: a workload says its types itself, such as ...:u8:i8:u8",
+                    settings::kPrecision));
   }
   const CalibrationInputs inputs(model->calibration);
   TakeSizes(inputs, model);
@@ -38,7 +40,8 @@ void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOpt
   request.source = model->calibration;
   model->quantization = std::make_shared<const ModelQuantization>(CalibrateModel(request, machine, sinks));
   if (inputs.random())
-    sinks.Warn("calibrated on random inputs: accuracy on real ones may be poor (--calibrate FILES)");
+    sinks.Warn(fmt::format("calibrated on random inputs: accuracy on real ones may be poor ({} FILES)",
+                           settings::kCalibrate));
 }
 
 void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
@@ -46,8 +49,8 @@ void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open
   if (precision == Precision::kInt8) {
     if (!model->quantization) CalibrateInPlace(open(), sinks, model);
   } else if (precision != Precision::kMixed && !model->calibration.paths.empty()) {
-    throw Error(ErrorCode::kUsage, fmt::format("--calibrate is for a precision with int8 in it, not {}",
-                                               PrecisionName(precision)));
+    throw Error(ErrorCode::kUsage, fmt::format("{} is for a precision with int8 in it, not {}",
+                                               settings::kCalibrate, PrecisionName(precision)));
   }
 }
 
@@ -63,8 +66,9 @@ void QuantizeTargets(Precision precision, const std::function<DevicePtr()>& open
   const bool nothing = targets->model.model.empty();  // LoadTargets says so
   if (!targets->of_workloads() && !nothing) return QuantizeInPlace(precision, open, sinks, &targets->model);
   if (!targets->model.calibration.paths.empty())
-    throw Error(ErrorCode::kUsage,
-                "--calibrate is for a MODEL: nothing depends on what convolutions compute");
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("{} is for a MODEL: nothing depends on what convolutions compute", settings::kCalibrate));
 }
 
 std::vector<ConvTask> QuantizedTasks(ModelOptions model, const DevicePtr& machine, const WorkSinks& sinks) {

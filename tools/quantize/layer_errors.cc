@@ -97,17 +97,22 @@ QuantizedLayers QuantizedLayerErrors(const ModelOptions& model, int64_t samples,
                                      const WorkSinks& sinks) {
   const ModelFile file = ReadModel(model);
   QdqModel quantizable(file, file.source, model.quantization->options);
-  const QdqFile alone = quantizable.WriteAlone(QuantizersOf(*model.quantization, file.source, quantizable));
-  QuantizedLayers quantized = {.layers = {}, .titles = quantizable.Titles()};
+  const std::vector<TensorQuantizer> quantizers = QuantizersOf(*model.quantization, file.source, quantizable);
+  const QdqFile written = quantizable.Write(quantizers, {});
+  QuantizedLayers quantized = {
+      .layers = {}, .titles = quantizable.Titles(), .byte_nodes = written.byte_nodes};
   std::vector<QuantizedLayerError>& errors = quantized.layers;
-  std::vector<std::string> outputs, own_outputs;
-  for (const QdqLayer& layer : alone.layers) {
+  for (const QdqLayer& layer : written.layers) {
     errors.push_back({layer.name, layer.output, layer.inputs, layer.channels > 0});
     quantized.titles[layer.output] = layer.name;
+  }
+  if (samples == 0) return quantized;
+  const QdqFile alone = quantizable.WriteAlone(quantizers);
+  std::vector<std::string> outputs, own_outputs;
+  for (const QdqLayer& layer : alone.layers) {
     outputs.push_back(layer.output);
     own_outputs.push_back(layer.own_output);
   }
-  if (samples == 0) return quantized;
   TensorRunner layers(OnnxFile::Parse(alone, file.source, file.import.limits), file.source, own_outputs,
                       file.import, machine, sinks.stop);
   ModelFile wide = file;

@@ -5,25 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/planner/type_choice.h"
 #include "ops/qdq/qdq_model.h"
 #include "templates/device/device.h"
 #include "tools/cli/model.h"
 #include "tools/cli/progress.h"
 
 namespace tilesmith {
-
-struct QuantizedLayerError {
-  std::string layer;                // its node's title (QdqLayer::name)
-  std::string output;               // the tensor it writes, its activation's where that is quantised with it
-  std::vector<std::string> inputs;  // of its node: tensors
-  bool weighted = false;
-  double square = 0;  // of the output's error, as OutputDifference::error is
-};
-
-struct QuantizedLayers {
-  std::vector<QuantizedLayerError> layers;    // in the model's order
-  std::map<std::string, std::string> titles;  // of each tensor: of the layer that writes it, or of its node
-};
 
 // Measured by injection: the network runs in floats up to the layer, whose output is then what it is with
 // 8-bit weights, inputs and output, and goes on in floats. On the first `samples` of the options'

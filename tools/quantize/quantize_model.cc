@@ -8,7 +8,9 @@
 #include <limits>
 
 #include "graph_tuner/check/output_errors.h"
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
@@ -281,8 +283,8 @@ double SignalError::Decibels() const {
 QuantizedModel QuantizeModel(const QuantizeModelRequest& request, const WorkSinks& sinks) {
   const double percentile = request.calibration.percentile;
   if (!(percentile > 50 && percentile <= 100)) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("--percentile must be more than 50 and at most 100, got {}", percentile));
+    throw Error(ErrorCode::kUsage, fmt::format("{} must be more than 50 and at most 100, got {}",
+                                               settings::kPercentile, percentile));
   }
   std::vector<std::string> read = request.source.paths;
   for (std::string& file : FilesOf(request.model)) read.push_back(std::move(file));

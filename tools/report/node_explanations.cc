@@ -8,7 +8,7 @@
 #include "graph_tuner/explain/explain.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/graph_tuning.h"
-#include "tools/network/explain_text.h"
+#include "tools/network/explain_report.h"
 
 namespace tilesmith {
 namespace {

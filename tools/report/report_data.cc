@@ -6,7 +6,7 @@
 
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/report/network_view.h"
 #include "tools/report/tuning_curves.h"
 #include "tuner/records/utc_time.h"

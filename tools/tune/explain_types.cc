@@ -6,30 +6,38 @@
 #include <memory>
 #include <utility>
 
+#include "graph_tuner/planner/network_types.h"
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/visible.h"
 #include "tools/quantize/in_place.h"
-#include "tools/tune/network_types.h"
+#include "tools/tune/graph_tune_model.h"
 
 namespace tilesmith {
 namespace {
 
-// Those of the model quantised so.
-std::vector<QdqLayer> LayersOf(const ModelFile& file, const ModelQuantization& quantization) {
+// The model quantised so.
+QdqFile QuantizedBy(const ModelQuantization& quantization, const ModelFile& file) {
   QdqModel model(file, file.source, quantization.options);
-  return model.Write(QuantizersOf(quantization, file.source, model), {}).layers;
+  return model.Write(QuantizersOf(quantization, file.source, model), {});
+}
+
+// The node that computes the layer's output in bytes, wherever there is one; "" where there is none.
+std::string ByteNodeOf(const QdqLayer& layer, const QdqFile& file) {
+  const auto found = file.byte_nodes.find(VisibleLine(layer.output));
+  return found == file.byte_nodes.end() ? "" : found->second;
 }
 
 }  // namespace
 
 std::string NodeOfLayer(const ModelOptions& model, const std::string& name) {
   if (!model.quantization) return name;
-  const std::vector<QdqLayer> layers = LayersOf(ReadModel(model), *model.quantization);
+  const QdqFile file = QuantizedBy(*model.quantization, ReadModel(model));
+  const std::vector<QdqLayer>& layers = file.layers;
   auto layer = std::ranges::find_if(
       layers, [&](const QdqLayer& one) { return one.name == name || VisibleLine(one.output) == name; });
   const Graph graph = LoadModel(model);
   while (layer != layers.end()) {
-    const std::string in_bytes = VisibleLine(layer->output) + std::string(kByteNodeSuffix);
+    const std::string in_bytes = ByteNodeOf(*layer, file);
     if (graph.Find(in_bytes)) return in_bytes;
     // A sum behind it that it takes along.
     layer = std::ranges::find_if(layer + 1, layers.end(), [&](const QdqLayer& one) {
@@ -60,7 +68,7 @@ class TypeExplainer {
     const bool is_kept = in_floats || std::ranges::find(kept, layer_) != kept.end();
     std::erase(others, layer_);
     const PinnedTeam team(machine_);
-    const FloatNetwork floats = OpenFloats(quantized_, machine_);
+    const FloatNetwork floats = OpenFloats(ModelNetwork(quantized_, machine_), machine_);
     costs_ = OpenCosts(arguments_, machine_, sinks_);
     log_ = LoadTuningLog(arguments_, machine_);
     std::vector<TypedNode> nodes = {InType("int8", others, floats)};
@@ -82,11 +90,12 @@ class TypeExplainer {
       return quantization->tensors.contains(tensor.name);
     });
     if (!complete) quantization->options.keep = quantized_.quantization->options.keep;
-    for (const QdqLayer& layer : LayersOf(file, *quantization)) {
+    const QdqFile quantized = QuantizedBy(*quantization, file);
+    for (const QdqLayer& layer : quantized.layers) {
       if (layer.channels == 0) continue;
       weighted_.push_back(layer.name);
       const std::string tensor = VisibleLine(layer.output);
-      if (layer.name != node_ && tensor != node_ && tensor + std::string(kByteNodeSuffix) != node_) continue;
+      if (layer.name != node_ && tensor != node_ && ByteNodeOf(layer, quantized) != node_) continue;
       layer_ = layer.name;
       tensor_ = tensor;
     }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/planner/network_run.h"
+#include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
-#include "tools/network/network_run.h"
-#include "tools/tune/network_types.h"
 #include "tools/tune/optimize_model.h"
 
 namespace tilesmith {
@@ -65,12 +65,12 @@ class MixedOptimizer {
 
   double left() const { return request_.begin + request_.seconds - NowSeconds(); }
 
-  // For the first of `types` that are to be tuned by then.
+  // The first of `types` that are to be tuned by `end` gets so many seconds.
   static double ShareUntil(double end, size_t types) {
     return std::max(0.0, end - NowSeconds()) / static_cast<double>(types);
   }
 
-  // What takes so many times as long as loading the model, and so many runs, whatever the time.
+  // The seconds of work that takes so many times as long as loading the model, and so many runs.
   double Least(double loads, double runs) const { return loads * load_seconds_ + runs * run_seconds_; }
   double LeastOf(Precision precision) const {
     if (precision == Precision::kF32) return 0;
@@ -84,7 +84,7 @@ class MixedOptimizer {
   // Plans are made and compiled, and each is run by turns and for its error.
   double MixingSeconds() const { return Least(20, 120); }
 
-  // Of the plans in f32 as they are, which may not have run yet.
+  // The plans in f32 run as they are, which they may not have done yet.
   void TimeARun() try {
     const DevicePtr machine = OpenMachine(request_.arguments.machine);
     const PinnedTeam team(machine);
@@ -109,7 +109,8 @@ class MixedOptimizer {
     Tune(Precision::kF32, std::max(0.0, left()), true);
   }
 
-  // As each type ran by itself; under a limit on errors, which nobody has measured, f32.
+  // The plans become those of the type that ran fastest by itself; under a limit on errors, which nobody has
+  // measured, they stay in f32.
   void TakeFastest() {
     std::string type(PrecisionName(Precision::kF32));
     for (auto& [name, plans] : by_type_) {
@@ -127,11 +128,11 @@ class MixedOptimizer {
                 (keeps_plan_ ? "the plan stays what it was" : "all is in " + type));
   }
 
-  // For so many seconds; `again`: it was, for too short a time.
+  // Tunes for so many seconds; `again` says that it was tuned before, for too short a time.
   void Tune(Precision precision, double seconds, bool again = false) {
     const bool is_first = precision == Precision::kF32;
     OptimizeModelRequest one = request_;
-    one.arguments.machine.precision = PrecisionName(precision);
+    one.arguments.machine.precision = precision;
     if (precision != Precision::kInt8) one.arguments.model.calibration = {};  // its samples' sizes are there
     one.begin = NowSeconds();
     one.seconds = seconds;
@@ -148,7 +149,7 @@ class MixedOptimizer {
     } catch (const Error& error) {
       if (aside) std::filesystem::remove(path);
       if (precision != Precision::kInt8 || error.code() != ErrorCode::kBadModel) throw;
-      return;  // what cannot be quantised; GraphTuneModel says so
+      return;  // what cannot be quantised; the planner says so
     }
     if (aside) std::filesystem::remove(path);
     if (precision == Precision::kInt8) calibrated_ = of_type.plans.front().plan.quantization;
@@ -185,7 +186,7 @@ class MixedOptimizer {
     mixing.known = found_;
     size_t size = 0;
     try {
-      GraphTuneSizes(mixing, sinks_, [&](const GraphTuneModelRequest&, const GraphTunedModel& tuned) {
+      GraphTuneModel(mixing, sinks_, [&](const ModelOptions&, const PlannedNetwork& tuned) {
         Take(optimized_.plans.at(size++), tuned);
       });
     } catch (const Error& error) {
@@ -196,7 +197,7 @@ class MixedOptimizer {
   }
 
   // In place of the plan in f32.
-  void Take(OptimizedPlan& plan, const GraphTunedModel& tuned) {
+  void Take(OptimizedPlan& plan, const PlannedNetwork& tuned) {
     plan.plan = tuned.refined.plan;
     plan.measurement = tuned.refined.check;
     plan.solutions = static_cast<int>(tuned.refined.rounds.size());

@@ -8,15 +8,15 @@
 #include <utility>
 
 #include "graph_tuner/plan/plan_file.h"
+#include "graph_tuner/planner/network_types.h"
+#include "graph_tuner/planner/plan_runs.h"
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/report.h"
-#include "tools/network/plan_runs.h"
 #include "tools/quantize/in_place.h"
-#include "tools/tune/network_types.h"
 #include "tools/tune/tuning_tasks.h"
-#include "tools/tune/user_database.h"
 #include "tuner/measure/process_measurer.h"
 
 namespace tilesmith {
@@ -45,7 +45,7 @@ TuneModelRequest TuningOf(const OptimizeModelRequest& request, DevicePtr machine
   tuning.accuracy = request.arguments.tuning.accuracy;
   tuning.conditions = request.conditions;
   tuning.fusion = !request.arguments.no_fusion;
-  tuning.precision = ParsePrecision(request.arguments.machine.precision);
+  tuning.precision = request.arguments.machine.precision;
   tuning.suggest_shipped = request.shipped;
   tuning.use_database = request.use_database;
   tuning.database_path = request.database_path;
@@ -73,8 +73,7 @@ class ModelOptimizer {
         limit_{sinks.stop, request.begin + request.seconds},
         tuning_request_(TuningOf(request, std::move(machine))),
         machine_(tuning_request_.machine),
-        compares_(compares && tuning_request_.precision != Precision::kF32 &&
-                  machine_->target().device == kCpuDevice),
+        compares_(compares && !IsF32(tuning_request_.precision) && machine_->target().device == kCpuDevice),
         tuning_(tuning_request_, sinks),
         measurer_(WorkerFor(request.worker, machine_->target())) {}
 
@@ -220,7 +219,7 @@ class ModelOptimizer {
     Tell("what the network gives in f32");
     const double began = NowSeconds(), had = limit_.left();
     for (const ModelOptions& size : SizesOf(request_.arguments.model)) {
-      floats_.push_back(OpenFloats(size, machine_));
+      floats_.push_back(OpenFloats(ModelNetwork(size, machine_), machine_));
       const double each = (NowSeconds() - began) / static_cast<double>(floats_.size());
       const double all = each * static_cast<double>(tuning_.graphs().size());
       if (2 * all <= had) continue;
@@ -281,7 +280,7 @@ class ModelOptimizer {
   std::vector<Record> records_;
   std::unique_ptr<CostSource> costs_;
   std::vector<Plan> best_;  // for each graph
-  // Of the file as it was: those for the graphs on this machine with these threads, and for other sizes.
+  // The file held these: some are for the graphs on this machine with these threads, others for other sizes.
   std::vector<Plan> known_plans_, other_plans_;
   std::vector<double> untuned_seconds_, best_seconds_;
   OptimizeProgress progress_;
@@ -306,7 +305,7 @@ OptimizedModel OptimizeInOneType(OptimizeModelRequest request, bool compares, co
   GraphTuningArguments& arguments = request.arguments;
   DevicePtr machine = OpenMachine(arguments.machine);
   const double began = NowSeconds();
-  QuantizeInPlace(ParsePrecision(arguments.machine.precision), machine, sinks, &arguments.model);
+  QuantizeInPlace(arguments.machine.precision, machine, sinks, &arguments.model);
   const double calibrating = NowSeconds() - began;
   const double opened = NowSeconds();
   ModelOptimizer optimizer(request, std::move(machine), compares, sinks, on_progress);
@@ -320,7 +319,7 @@ OptimizedModel OptimizeInOneType(OptimizeModelRequest request, bool compares, co
 
 namespace {
 
-// Where the time went that there was not.
+// Says where the time went that there was not.
 void WarnIfLate(const OptimizeModelRequest& request, const OptimizedModel& optimized,
                 const WorkSinks& sinks) {
   constexpr double kMost = 1.1, kSecond = 1;
@@ -337,8 +336,8 @@ void WarnIfLate(const OptimizeModelRequest& request, const OptimizedModel& optim
 std::string ProgressText(const OptimizeProgress& at) {
   std::string text = fmt::format("{} plan{} written", at.plans, at.plans == 1 ? "" : "s");
   if (at.best_seconds > 0)
-    text += fmt::format(", {} ms, at first {} ms", MillisecondsCell(at.best_seconds).text,
-                        MillisecondsCell(at.untuned_seconds).text);
+    text += fmt::format(", {} ms, at first {} ms", MillisecondsText(at.best_seconds),
+                        MillisecondsText(at.untuned_seconds));
   return at.stage.empty() ? text : text + "; " + at.stage;
 }
 
@@ -352,10 +351,11 @@ OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSink
                      {arguments.log_path, arguments.costs_path, arguments.model.model});
   RequireReplaceable(arguments.log_path, OutputFormat::kLog, {arguments.model.model});
   RequireReplaceable(arguments.costs_path, OutputFormat::kCosts);
-  const bool mixes = ParsePrecision(request.arguments.machine.precision) == Precision::kMixed;
+  const Precision precision = request.arguments.machine.precision;
+  const bool mixes = precision == Precision::kMixed;
   if (!mixes && request.max_output_error)
-    throw Error(ErrorCode::kUsage,
-                "--max-output-error is for --precision mixed, not " + request.arguments.machine.precision);
+    throw Error(ErrorCode::kUsage, fmt::format("{} is for {} mixed, not {}", settings::kMaxOutputError,
+                                               settings::kPrecision, PrecisionName(precision)));
   if (mixes && request.arguments.machine.target != kCpuDevice)
     throw Error(ErrorCode::kUsage, "optimize mixes types on CPUs; on a GPU tune, then graph-tune");
   if (mixes) TakeSizesOfSamples(&arguments.model);

@@ -14,10 +14,9 @@
 #include "graph_tuner/refine/optimize_network.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/graph_tuning.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/tune/graph_tune_model.h"
 #include "tools/tune/tune_model.h"
-#include "tools/tune/tune_row.h"
 
 namespace tilesmith {
 
@@ -78,9 +77,7 @@ struct OptimizedModel {
 OptimizedModel OptimizeModel(const OptimizeModelRequest& request, const WorkSinks& sinks,
                              const ShowOptimizing& on_progress = {});
 
-// What that consists of.
-
-// Whether what an earlier run found stays until there is better.
+// Says whether what an earlier run found stays until there is better.
 bool GoesOnWithPlan(const OptimizeModelRequest& request);
 // A plan file that is gone on with holds nothing of another network: throws Error(kUsage) where it does.
 void RequireNetwork(const std::string& path, const std::string& network, const Plan& plan);
@@ -90,7 +87,7 @@ void RequireNetwork(const std::string& path, const std::string& network, const P
 OptimizedModel OptimizeInOneType(OptimizeModelRequest request, bool compares, const WorkSinks& sinks,
                                  const ShowOptimizing& on_progress);
 
-// For mixed, as OptimizeModel says. Precondition: the request is complete, and for a CPU.
+// Does what OptimizeModel says of mixed. Precondition: the request is complete, and for a CPU.
 OptimizedModel OptimizeMixed(const OptimizeModelRequest& request, const WorkSinks& sinks,
                              const ShowOptimizing& on_progress);
 

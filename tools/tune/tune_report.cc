@@ -1,7 +1,10 @@
 #include "tools/tune/tune_report.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "tools/cli/targets.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 
 namespace tilesmith {
 namespace {
@@ -63,6 +66,54 @@ void AddNetworkTotal(Report& report, std::span<const TuneRow> rows, double netwo
   if (!(onednn > 0)) return;
   report.Fact("network_onednn_seconds", "oneDNN ms", MillisecondsCell(onednn));
   report.Fact("network_ratio", "ratio", RatioCell(onednn / network_seconds));
+}
+
+void AddShapes(Report& report, const ModelOptions& model) {
+  if (model.input_shapes.empty()) return;
+  report.Fact("input_shapes", "input shapes",
+              TextCell(fmt::format("{}", fmt::join(model.input_shapes, " "))));
+}
+
+void AddOutputError(Report& report, double error, bool random_inputs) {
+  report.Fact("output_error",
+              random_inputs ? "output error, random inputs" : "output error, calibration's inputs",
+              ErrorCell(error));
+}
+
+Cell ErrorCell(double error) { return {error, fmt::format("{:.2g}", error)}; }
+
+Table TypesTable(std::span<const TypeRun> runs, bool random_inputs) {
+  Table table(
+      "types",
+      fmt::format("types, executed by turns (95% interval of the plan's gain); errors of the outputs on {} "
+                  "inputs",
+                  random_inputs ? "random" : "the calibration's"),
+      {{"type", "types"},
+       {"measured_seconds", "measured ms"},
+       {"gain", "plan's gain"},
+       {"gain_low", "from"},
+       {"gain_high", "to"},
+       {"output_error", "output error"},
+       {"agreement", "same largest"},
+       {"is_plan", "the plan"},
+       {"note", "note"}});
+  const auto gain = [](double ratio) { return ChangeCell(ratio - 1); };
+  for (const TypeRun& run : runs) {
+    const bool ran = run.seconds > 0, beside = ran && !run.is_plan;
+    const bool classifies = run.difference && run.difference->rows > 0;
+    table.AddRow({TextCell(run.name),
+                  ran ? MillisecondsCell(run.seconds) : NoCell(),
+                  beside ? gain(run.ratio.median) : NoCell(),
+                  beside ? gain(run.ratio.low) : NoCell(),
+                  beside ? gain(run.ratio.high) : NoCell(),
+                  run.difference ? ErrorCell(run.difference->error) : NoCell(),
+                  classifies ? PercentCell(static_cast<double>(run.difference->agreeing) /
+                                           static_cast<double>(run.difference->rows))
+                             : NoCell(),
+                  {run.is_plan, run.is_plan ? "yes" : ""},
+                  TextCell(run.note)});
+  }
+  return table;
 }
 
 }  // namespace tilesmith

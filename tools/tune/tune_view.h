@@ -7,7 +7,7 @@
 
 #include "tools/cli/progress.h"
 #include "tools/cli/streams.h"
-#include "tools/tune/tune_row.h"
+#include "tools/tune/tune_model.h"
 
 namespace tilesmith {
 

@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <set>
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan.h"
+#include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 #include "layouts/measure/clock.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
@@ -66,7 +70,7 @@ bool TuningTasks::IsCold(const ConvTask& task) const {
   return network_is_cold_ || ColdWeights(request_.conditions, task);
 }
 
-// Those of a network that nothing else than the op's own kernel computes on this device.
+// Convolutions of a network that nothing else than the op's own kernel computes on this device are no tasks.
 void TuningTasks::LeaveOutWhatRunsAsOps(std::vector<ConvTask>& tasks) const {
   std::erase_if(tasks, [&](const ConvTask& task) {
     return !NeedsRecord(task.workload) &&
@@ -74,7 +78,7 @@ void TuningTasks::LeaveOutWhatRunsAsOps(std::vector<ConvTask>& tasks) const {
   });
 }
 
-// Before minutes are spent on the others.
+// Refuses them before minutes are spent on the others.
 void TuningTasks::CheckSupported(const std::vector<ConvTask>& tasks) const {
   for (const ConvTask& task : tasks) {
     const std::string workload = WorkloadToString(task.workload);
@@ -82,7 +86,7 @@ void TuningTasks::CheckSupported(const std::vector<ConvTask>& tasks) const {
       throw Error(ErrorCode::kNoCandidate, fmt::format("no template computes {}", workload));
     if (TemplatesToTune(task.workload, machine_->target(), request_.accuracy).empty())
       throw Error(ErrorCode::kNoCandidate,
-                  fmt::format("--forbid leaves no template that computes {}", workload));
+                  fmt::format("{} leaves no template that computes {}", settings::kForbid, workload));
   }
 }
 
@@ -310,6 +314,42 @@ void TuningTasks::Remember() {
     std::ranges::copy(row.result.records, std::back_inserter(records));
   }
   if (!database_->Add(records, given)) sinks_.Warn(OfDatabase(database_->warnings().back()));
+}
+
+std::optional<TuningDatabase> OpenDefaultDatabase(const Target& target) {
+  const char* data = std::getenv("XDG_DATA_HOME");
+  const char* home = std::getenv("HOME");
+  std::string folder;
+  if (data != nullptr && data[0] == '/') {  // the specification wants relative ones ignored
+    folder = data;
+  } else if (home != nullptr && *home != '\0') {
+    folder = std::string(home) + "/.local/share";
+  } else {
+    return std::nullopt;
+  }
+  folder += "/tilesmith/";
+  return TuningDatabase(folder + DatabaseFileName(target), folder + FormerDatabaseFileName(target));
+}
+
+std::string MachineCostsPath(const std::string& database_path) {
+  const std::filesystem::path path = CostsPathFor(database_path);
+  std::error_code ignored;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
+  return std::ofstream(path, std::ios::app) ? path.string() : "";
+}
+
+KnownTask FindKnown(TuningDatabase& database, const TuneRequest& request, int wanted_trials) {
+  const auto is_result = [&](const Record& record) {
+    return record.status == TrialStatus::kOk && !record.early_stopped &&
+           std::ranges::find(request.templates, record.template_name, &ConvTemplate::Name) !=
+               request.templates.end();
+  };
+  KnownTask known;
+  known.records =
+      AcceptedRecords(request.accuracy, database.Find(request.workload, request.cpu, request.conditions));
+  known.enough =
+      std::ranges::any_of(known.records, is_result) && TrialsBehind(known.records) >= wanted_trials;
+  return known;
 }
 
 }  // namespace tilesmith

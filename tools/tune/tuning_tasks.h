@@ -1,4 +1,5 @@
-// The convolutions to tune, and what is known of them: what TuneModel and OptimizeModel have alike.
+// The convolutions to tune, and what is known of them, by the log and the user's database: what TuneModel and
+// OptimizeModel have alike.
 #pragma once
 
 #include <memory>
@@ -7,13 +8,14 @@
 #include <vector>
 
 #include "graph_tuner/plan/plan.h"
-#include "tools/doctor/machine_watch.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/tune/baseline_cache.h"
 #include "tools/tune/tune_model.h"
-#include "tools/tune/user_database.h"
 #include "tuner/cost_model/training_history.h"
 #include "tuner/network_tuner.h"
+#include "tuner/records/database.h"
 #include "tuner/records/log.h"
+#include "tuner/tune.h"
 
 namespace tilesmith {
 
@@ -76,5 +78,18 @@ class TuningTasks {
   std::vector<TuneRow> rows_;
   MachineWatch watch_;
 };
+
+// The database in $XDG_DATA_HOME/tilesmith, by default under ~/.local/share; nothing where there is no home.
+std::optional<TuningDatabase> OpenDefaultDatabase(const Target& target);
+
+// Where the machine's costs are kept for all networks, beside the database; "" where nothing can be written.
+std::string MachineCostsPath(const std::string& database_path);
+
+struct KnownTask {
+  std::vector<Record> records;  // within the limits
+  bool enough = false;          // its task was given at least the trials wanted
+};
+// Enough are so many trials, when one of the request's templates came out of them with a full measurement.
+KnownTask FindKnown(TuningDatabase& database, const TuneRequest& request, int wanted_trials);
 
 }  // namespace tilesmith

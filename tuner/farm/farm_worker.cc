@@ -26,8 +26,8 @@ constexpr size_t kMaxRefused = 10000;  // of why
 constexpr double kForEver = std::numeric_limits<double>::infinity();
 
 std::string WrongClass(const FarmWorker& worker, const std::string& kind) {
-  return fmt::format("class {} is of {}, this machine is {}: give it another --class", worker.class_name,
-                     kind, MachineKind(worker.target));
+  return fmt::format("class {} is of {}, this machine is {}: give it another class", worker.class_name, kind,
+                     MachineKind(worker.target));
 }
 
 // Errors of Redis and of the machine, rather than of what a message says.

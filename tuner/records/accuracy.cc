@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "layouts/base/error.h"
+#include "layouts/base/settings.h"
 
 namespace tilesmith {
 
@@ -27,7 +28,8 @@ std::vector<Record> AcceptedRecords(const AccuracyLimits& limits, const std::vec
 void CheckAccuracyLimits(const AccuracyLimits& limits) {
   for (const std::string& name : limits.forbidden_templates) FindConvTemplate(name);
   if (!(limits.max_error > 0)) {
-    throw Error(ErrorCode::kUsage, fmt::format("--max-error must be above 0, got {}", limits.max_error));
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} must be above 0, got {}", settings::kMaxError, limits.max_error));
   }
 }
 

@@ -1,7 +1,7 @@
 // A suite of workloads.
-#include "tools/cli/suite.h"
 
 #include "tests/fuzz/targets/targets.h"
+#include "tools/cli/targets.h"
 
 namespace tilesmith::fuzz {
 namespace {

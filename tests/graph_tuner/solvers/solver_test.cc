@@ -100,7 +100,7 @@ TEST(SolveDp, SaysWhenAGraphIsTooWide) {
   EXPECT_FALSE(dp.solved());
   EXPECT_TRUE(dp.assignment.empty());
   EXPECT_THAT(dp.refusal, HasSubstr("too wide for exact dynamic programming: induced width 15"));
-  EXPECT_THAT(dp.refusal, HasSubstr("--solver pbqp and --solver beam"));
+  EXPECT_THAT(dp.refusal, HasSubstr("`solver` pbqp and `solver` beam"));
   SolveLimits limits;
   limits.partial_assignments = 1000;
   EXPECT_THAT(SolveExhaustive(problem, limits).refusal, HasSubstr("more than 1000 partial assignments"));

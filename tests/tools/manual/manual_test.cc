@@ -35,6 +35,11 @@ TEST(ArgsTest, DescribeWhatTheyTake) {
   EXPECT_EQ(described[3].help, "Print JSON");
 }
 
+TEST(ArgsTest, SettingsOfMessagesAreCalledAfterTheirOptions) {
+  EXPECT_EQ(WithOptionNames("`input_shapes` must be a=1; `max_memory` is 3 (`max_memory`), not `x`"),
+            "--input-shape must be a=1; --max-memory is 3 (--max-memory), not `x`");
+}
+
 TEST(ArgsTest, GivenOptionsAreGivenBack) {
   Args args;
   std::string model, log, left_out;

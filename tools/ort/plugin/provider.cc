@@ -12,7 +12,7 @@
 #include "ops/passes/passes.h"
 #include "tools/api/model_from_graph.h"
 #include "tools/cli/system_files.h"
-#include "tools/network/network_run.h"
+#include "tools/network/plan_choice.h"
 #include "tools/ort/plugin/compiled_region.h"
 
 namespace tilesmith {

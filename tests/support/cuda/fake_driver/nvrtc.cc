@@ -27,7 +27,7 @@ std::string TextOf(const std::string& path) {
 int Compile(Program& program, int count, const char* const* options) {
   std::string given;
   for (int i = 0; i < count; ++i) given += std::string(options[i]) + " ";
-  if (given != "--gpu-architecture=sm_80 --std=c++17 ") {
+  if (given != "-arch=sm_80 -std=c++17 ") {
     program.log = "options: " + given;
     return kCompilation;
   }
