@@ -13,7 +13,7 @@
 #include "ops/base/input.h"
 #include "ops/conv/conv.h"
 #include "ops/dense/product_task.h"
-#include "templates/matmul/template.h"
+#include "templates/matmul/config.h"
 
 namespace tilesmith {
 namespace {

@@ -8,7 +8,7 @@ namespace tilesmith {
 
 enum class DefaultStyle {
   kBlocks,  // ConvTemplate::Default
-  kRows,    // TaskPlaces::RowsDefault for so many threads, where a template has it
+  kRows,    // ConvTemplate::RowsDefault for so many threads, where a template has it
 };
 
 // The default schedule of the first template that supports the workload, or of a later one that is estimated

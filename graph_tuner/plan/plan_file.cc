@@ -11,8 +11,8 @@
 #include "graph_tuner/plan/plan_quantization.h"
 #include "layouts/base/text_file.h"
 #include "ops/dense/product_task.h"
-#include "tuner/records/file_kind.h"
 #include "tuner/records/json_fields.h"
+#include "tuner/records/log.h"
 
 namespace tilesmith {
 namespace {

@@ -7,7 +7,7 @@
 #include "ops/quantize/quantized_conv_kernel.h"
 #include "ops/quantize/quantized_depthwise_kernel.h"
 #include "templates/base/byte_conv.h"
-#include "templates/base/part_sizes.h"
+#include "templates/base/config.h"
 
 namespace tilesmith::direct_int8 {
 namespace {

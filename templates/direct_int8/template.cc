@@ -17,7 +17,7 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 
 const ConvTemplate& DirectInt8Template() {
   static const ScheduleTemplate<direct_int8::Schedule> instance({.name = "direct_int8",
-                                                                 .bytes = true,
+                                                                 .type = DataType::kI8,
                                                                  .supports = direct_int8::Supports,
                                                                  .space = direct_int8::Space,
                                                                  .preset = direct_int8::Default,

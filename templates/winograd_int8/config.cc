@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "templates/base/byte_conv.h"
-#include "templates/base/part_sizes.h"
+#include "templates/base/config.h"
 
 namespace tilesmith::winograd_int8 {
 namespace {

@@ -17,7 +17,7 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 
 const ConvTemplate& WinogradInt8Template() {
   static const ScheduleTemplate<winograd_int8::Schedule> instance({.name = "winograd_int8",
-                                                                   .bytes = true,
+                                                                   .type = DataType::kI8,
                                                                    .supports = winograd_int8::Supports,
                                                                    .space = winograd_int8::Space,
                                                                    .preset = winograd_int8::Default,

@@ -12,10 +12,10 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/visible.h"
+#include "layouts/random_tensor.h"
 #include "ops/conv/fusion.h"
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_files.h"
-#include "tools/bench/random_tensor.h"
 #include "tools/cli/args.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/model.h"

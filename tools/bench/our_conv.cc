@@ -4,9 +4,9 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
+#include "layouts/random_tensor.h"
 #include "layouts/transform.h"
 #include "ops/elementwise/elementwise_kernel.h"
-#include "tools/bench/random_tensor.h"
 
 namespace tilesmith {
 

@@ -9,7 +9,7 @@
 #include "layouts/base/text_file.h"
 #include "layouts/base/visible.h"
 #include "tools/cli/streams.h"
-#include "tuner/records/utc_time.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 namespace {

@@ -15,7 +15,7 @@
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
 #include "tools/cli/system_files.h"
-#include "tools/doctor/measurements.h"
+#include "tools/doctor/checkup.h"
 
 namespace tilesmith {
 namespace {

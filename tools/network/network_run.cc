@@ -11,7 +11,7 @@
 #include "layouts/base/error.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
-#include "tools/bench/random_tensor.h"
+#include "layouts/random_tensor.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/streams.h"
 #include "tools/network/outputs.h"

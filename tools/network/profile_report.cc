@@ -27,11 +27,7 @@ Cell KibibytesCell(double bytes) { return {bytes, fmt::format("{:.0f}", bytes / 
 
 // By a template, or of bytes by the op's own kernel.
 bool IsConv(const StepProfile& step) {
-  if (step.kind == "QuantizedConv") return true;
-  const auto is_named = [&](const ConvTemplate* conv) { return conv->Name() == step.kind; };
-  return std::ranges::any_of(AllConvTemplates(), is_named) ||
-         std::ranges::any_of(Bf16ConvTemplates(), is_named) ||
-         std::ranges::any_of(Int8ConvTemplates(), is_named);
+  return step.kind == "QuantizedConv" || KnownConvTemplate(step.kind) != nullptr;
 }
 
 }  // namespace

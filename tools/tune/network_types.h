@@ -19,9 +19,6 @@ std::optional<double> OutputErrorLimit(double given);
 // Throws Error(kUsage) where there is such a limit and nothing that graph-tune may trade for it.
 void CheckOutputErrorLimit(std::optional<double> limit, Precision precision);
 
-// Whether a template multiplies in bf16 on this CPU.
-bool HasBf16(const Target& cpu);
-
 // What limits on errors are held against, at most.
 inline constexpr int64_t kErrorSamples = 32;
 inline int64_t ErrorSamples(const GraphTuneModelRequest& request) {

@@ -1,7 +1,7 @@
 #include "ops/conv/window_weights.h"
 #include "templates/amx/x86/strip_kernel.h"
+#include "templates/amx_bf16/config.h"
 #include "templates/amx_bf16/copied_input.h"
-#include "templates/amx_bf16/schedule.h"
 #include "templates/amx_bf16/x86/bf16_strip_code.h"
 
 namespace tilesmith::amx_bf16 {

@@ -10,7 +10,7 @@
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_data.h"
 #include "templates/cuda_device/cudnn_library.h"
-#include "templates/cudnn/template.h"
+#include "templates/cudnn/config.h"
 #include "tests/support/cuda/fake_gpu.h"
 #include "tests/support/random.h"
 
