@@ -16,11 +16,20 @@
 #include <optional>
 #include <vector>
 
-#include "tuner/layout_coverage.h"
-#include "tuner/search/random_source.h"
+#include "templates/base/conv_template.h"
+#include "tuner/search/config_sampling.h"
 #include "tuner/trial_book.h"
 
 namespace tilesmith {
+
+// A graph tuner can only choose layouts it has records for. After the search, good configs are therefore
+// moved to every other pair of layouts and measured there too.
+//
+// `config` moved to the layouts of `pair`. Where that is invalid, the nearest valid config: as few other
+// knobs changed as possible (at most two), by as few steps as possible. nullopt when there is none, or when
+// `config` is not of the space.
+std::optional<Config> Transplant(const ConvTemplate& conv_template, const ConvWorkload& workload,
+                                 const ConfigSpace& space, const Config& config, const LayoutPair& pair);
 
 // The most a pair of layouts may take and still be of use, where the fastest takes best_seconds. A transform
 // reads and writes its tensor once; it is taken to be slower than on any machine in use.

@@ -26,7 +26,7 @@
 #include <span>
 #include <vector>
 
-#include "tuner/search/random_source.h"
+#include "tuner/search/config_sampling.h"
 #include "tuner/tune.h"
 
 namespace tilesmith {

@@ -9,13 +9,87 @@
 
 #include "layouts/base/check.h"
 #include "tuner/cost_model/training_history.h"
+#include "tuner/layout_search.h"
 #include "tuner/measure/estimator.h"
-#include "tuner/measure/run_trials.h"
-#include "tuner/measure/trial_record.h"
+#include "tuner/measure/measurer.h"
 #include "tuner/records/record_key.h"
-#include "tuner/retiming.h"
 
 namespace tilesmith {
+
+std::vector<Record> Contenders(const ConvWorkload& workload, const TrialBook& book, int top,
+                               const std::set<std::string>& done) {
+  std::vector<Record> contenders;
+  std::set<std::string> chosen = done;
+  const auto add = [&](const Record& record) {
+    if (chosen.insert(ScheduleText(record)).second) contenders.push_back(record);
+  };
+  const Record* best = book.Best();
+  if (best == nullptr) return contenders;
+  for (const Record* record : book.Top(static_cast<size_t>(std::max(top, 1)))) add(*record);
+  const double worth = WorthHavingSeconds(workload, best->seconds);
+  for (const auto& [pair, record] : book.BestOfPairs()) {
+    if (record->seconds <= worth) add(*record);
+  }
+  return contenders;
+}
+
+std::vector<Retimed> TimeAgain(const std::vector<Record>& contenders, int rounds, Measurer& measurer,
+                               const std::function<bool()>& stopped) {
+  std::vector<TrialRequest> requests;
+  requests.reserve(contenders.size());
+  for (const Record& record : contenders) requests.push_back({record.template_name, record.config});
+  std::vector<TrialResult> results = MeasureInTurns(requests, rounds, measurer, stopped);
+  std::vector<Retimed> all;
+  all.reserve(contenders.size());
+  for (size_t i = 0; i < contenders.size(); ++i) all.push_back({contenders[i], std::move(results[i])});
+  return all;
+}
+
+namespace {
+
+constexpr double kClose = 1.5;  // tuning rarely gains more than this on a template's first batch
+constexpr int kLeaderTurns = 3;
+
+}  // namespace
+
+std::optional<size_t> TemplateRace::NextUntried() const {
+  for (size_t i = 0; i < runners_.size(); ++i) {
+    if (!runners_[i].exhausted && runners_[i].turns == 0) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<size_t> TemplateRace::Next() {
+  if (const std::optional<size_t> untried = NextUntried()) return untried;
+  std::optional<size_t> leader, fresh, challenger;
+  double best = std::numeric_limits<double>::infinity();
+  for (const Runner& runner : runners_) best = std::min(best, runner.best_seconds);
+  for (size_t i = 0; i < runners_.size(); ++i) {
+    const Runner& runner = runners_[i];
+    if (runner.exhausted) continue;
+    if (!leader || runner.best_seconds < runners_[*leader].best_seconds) leader = i;
+    const bool is_next = runner.turns == 1 && (!fresh || runner.best_seconds < runners_[*fresh].best_seconds);
+    if (is_next) fresh = i;
+  }
+  if (fresh) return fresh;
+  for (size_t i = 0; i < runners_.size(); ++i) {
+    const Runner& runner = runners_[i];
+    if (runner.exhausted || i == leader || !(runner.best_seconds <= kClose * best)) continue;
+    if (!challenger || runner.turns < runners_[*challenger].turns) challenger = i;
+  }
+  const bool challenge = ++turn_ % kLeaderTurns == 0;
+  return challenge && challenger ? challenger : leader;
+}
+
+void TemplateRace::Tried(size_t runner, double best_seconds) {
+  ++runners_[runner].turns;
+  Improved(runner, best_seconds);
+}
+
+void TemplateRace::Improved(size_t runner, double best_seconds) {
+  runners_[runner].best_seconds = std::min(runners_[runner].best_seconds, best_seconds);
+}
+
 namespace {
 
 // Far above what any sane config needs, far below what takes a machine down.

@@ -5,19 +5,73 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "tuner/layout_search.h"
+#include "tuner/measure/measurer.h"
 #include "tuner/search/searcher.h"
-#include "tuner/template_race.h"
 #include "tuner/trial_book.h"
 #include "tuner/tune.h"
 
 namespace tilesmith {
+
+// The end of tuning a task: what looks best is measured again, side by side.
+//
+// The fastest of hundreds of noisy timings is fast partly by luck, and a machine drifts in the minutes a
+// search takes. So the contenders are timed again round robin, which lets a drift hit all alike. When a
+// config that was not among them then looks best (because the rest turned out slower than they seemed), it is
+// timed again in turn, until the best is one that was.
+struct Retimed {
+  Record record;  // as it was known
+  TrialResult result;
+};
+
+// The configs to time again: those of `book` that are best over all and best of each pair, without those that
+// already were by this run (`done`, by ScheduleText).
+std::vector<Record> Contenders(const ConvWorkload& workload, const TrialBook& book, int top,
+                               const std::set<std::string>& done);
+
+// Times them round robin. `stopped` (not empty) is asked before every trial; the rounds completed until then
+// count. A result without samples was never measured.
+std::vector<Retimed> TimeAgain(const std::vector<Record>& contenders, int rounds, Measurer& measurer,
+                               const std::function<bool()>& stopped);
+
+// Several templates can compute one workload: who gets the next batch of trials.
+//
+// Every template starts with one trial and, the fastest first, goes on with one batch: a task whose time ends
+// early has at least looked at all of them. From then on two batches of three go to the leader, the third to
+// the least tried of those close behind it. Who is far behind drops out unless nobody else has configs left.
+class TemplateRace {
+ public:
+  explicit TemplateRace(size_t templates) : runners_(templates) {}
+
+  // nullopt when all are exhausted.
+  std::optional<size_t> Next();
+  // Whose first turn, a single trial, is to come.
+  std::optional<size_t> NextUntried() const;
+  // A turn, which may still go on; its best time is infinity while nothing has worked.
+  void Tried(size_t runner, double best_seconds);
+  // What became of it.
+  void Improved(size_t runner, double best_seconds);
+  void Exhausted(size_t runner) { runners_[runner].exhausted = true; }
+
+ private:
+  struct Runner {
+    int turns = 0;
+    double best_seconds = std::numeric_limits<double>::infinity();
+    bool exhausted = false;
+  };
+  std::vector<Runner> runners_;
+  int turn_ = 0;
+};
 
 // What one call may do.
 struct Turn {

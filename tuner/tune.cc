@@ -9,14 +9,10 @@
 namespace tilesmith {
 
 std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const Target& cpu,
-                                                 const AccuracyLimits& accuracy, DataType factors) {
+                                                 const AccuracyLimits& accuracy, DataType type) {
   const std::vector<std::string>& forbidden = accuracy.forbidden_templates;
   std::vector<const ConvTemplate*> supported;
-  const std::span<const ConvTemplate* const> bf16 = Bf16ConvTemplates();
-  for (const ConvTemplate* conv_template : factors == DataType::kF32
-                                               ? ConvTemplatesFor(cpu, workload)
-                                               : std::vector<const ConvTemplate*>(bf16.begin(), bf16.end())) {
-    if (conv_template->DeviceKind() != cpu.device) continue;
+  for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu, workload, type)) {
     if (std::find(forbidden.begin(), forbidden.end(), conv_template->Name()) != forbidden.end()) continue;
     if (conv_template->Supports(workload, cpu).ok) supported.push_back(conv_template);
   }

@@ -59,11 +59,11 @@ struct TuneResult {
   double search_seconds = 0;  // what trials_measured took
 };
 
-// The registered templates with such factors (ConvTemplate::FactorType) that support the workload and are not
-// forbidden; the portable one only where no other does.
+// The registered templates of this type (ConvTemplatesFor) that support the workload and are not forbidden;
+// the portable one only where no other does.
 std::vector<const ConvTemplate*> TemplatesToTune(const ConvWorkload& workload, const Target& cpu,
                                                  const AccuracyLimits& accuracy = {},
-                                                 DataType factors = DataType::kF32);
+                                                 DataType type = DataType::kF32);
 
 // Throws Error(kUsage) naming an option whose value is less.
 void RequireAtLeast(double least, const char* what, double value);

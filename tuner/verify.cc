@@ -6,9 +6,9 @@
 #include <iterator>
 
 #include "tuner/measure/estimator.h"
-#include "tuner/measure/pooled_trials.h"
-#include "tuner/records/utc_time.h"
-#include "tuner/search/nearest_config.h"
+#include "tuner/measure/measurer.h"
+#include "tuner/records/record.h"
+#include "tuner/search/config_sampling.h"
 
 namespace tilesmith {
 namespace {

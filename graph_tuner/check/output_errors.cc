@@ -16,7 +16,7 @@ namespace tilesmith {
 namespace {
 
 const ConvTemplate* Bf16TemplateOf(const ConvWorkload& workload, const Target& cpu) {
-  for (const ConvTemplate* conv_template : Bf16ConvTemplates())
+  for (const ConvTemplate* conv_template : ConvTemplates(cpu.device, DataType::kBf16))
     if (conv_template->Supports(workload, cpu).ok) return conv_template;
   return nullptr;
 }

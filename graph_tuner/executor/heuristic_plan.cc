@@ -12,7 +12,7 @@
 #include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/dense/tasks.h"
-#include "templates/base/cycles.h"
+#include "templates/base/loop_features.h"
 #include "templates/base/row_tiles.h"
 
 namespace tilesmith {
@@ -81,7 +81,7 @@ void GiveRecord(const Graph& graph, NodeId id, const RecordOfTask& given, NodePl
 
 // Even shares are rows where tasks lie in their order; a split sees to it where they do not.
 Split SplitOf(const Record& record, const Target& cpu, int threads) {
-  const TaskGrid grid = GridOf(FindConvTemplate(record.template_name), record.workload, record.config, cpu);
+  const TaskGrid grid = FindConvTemplate(record.template_name).Grid(record.workload, record.config, cpu);
   const bool in_order = grid.channels_inner || grid.channels == 1;
   return !in_order && grid.Can(Split::kRows) && grid.rows >= threads ? Split::kRows : Split::kEven;
 }
@@ -115,7 +115,7 @@ double CyclesOf(const Graph& graph, std::span<const NodeSchedule> schedules, con
     StepGrids& grid = grids.emplace_back();
     if (step.kind == StepKind::kNode && schedule.conv_template != nullptr && !schedule.workload.bytes) {
       grid.conv = &schedule.workload;
-      grid.reads = grid.writes = GridOf(*schedule.conv_template, schedule.workload, schedule.config, team);
+      grid.reads = grid.writes = schedule.conv_template->Grid(schedule.workload, schedule.config, team);
       cycles += schedule.conv_template->Cycles(schedule.workload, schedule.config, team).value_or(0);
     } else {
       grid.reads = grid.writes = GridInMemory(written.shape, written.layout);

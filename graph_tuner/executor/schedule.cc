@@ -16,7 +16,7 @@
 #include "ops/conv/conv.h"
 #include "ops/dense/tasks.h"
 #include "templates/int8/byte_conv.h"
-#include "templates/matmul/template.h"
+#include "templates/matmul/config.h"
 
 namespace tilesmith {
 namespace {

@@ -9,7 +9,7 @@
 #include "graph_tuner/plan/plan.h"
 #include "layouts/base/sizes.h"
 #include "ops/graph/end_layouts.h"
-#include "templates/base/task_places.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 
@@ -118,12 +118,6 @@ TaskGrid GridInMemory(const Shape& shape, const Layout& layout) {
           .height = height};
 }
 
-TaskGrid GridOf(const ConvTemplate& conv_template, const ConvWorkload& workload, const Config& config,
-                const Target& cpu) {
-  const TaskPlaces* places = PlacesOf(conv_template);
-  return places ? places->Grid(workload, config, cpu) : TaskGrid::List(1);
-}
-
 Box InputOf(const ConvWorkload& w, const Box& out) {
   const auto groups = static_cast<double>(w.g), ih = static_cast<double>(w.ih);
   const auto sh = static_cast<double>(w.sh), oh = static_cast<double>(w.oh);
@@ -185,12 +179,12 @@ const std::vector<Deal>& Crossings::DealsOf(const TaskGrid& grid) {
 
 std::vector<Deal> Crossings::DealsOf(const Record& record) {
   if (!priced_) return {Deal{}};
-  return DealsOf(GridOf(FindConvTemplate(record.template_name), record.workload, record.config, cpu_));
+  return DealsOf(FindConvTemplate(record.template_name).Grid(record.workload, record.config, cpu_));
 }
 
 Deal Crossings::DealOf(const Record& record, Split split) {
   if (!priced_) return {{Owner::kCaller, split}, 1};
-  return DealOf(GridOf(FindConvTemplate(record.template_name), record.workload, record.config, cpu_), split);
+  return DealOf(FindConvTemplate(record.template_name).Grid(record.workload, record.config, cpu_), split);
 }
 
 TaskGrid Crossings::GridOfOp(NodeId id, const Layout& layout) const {
@@ -306,7 +300,7 @@ double Crossings::WeightsShare(const TaskGrid& grid, Split split) {
 
 double Crossings::WeightSeconds(const Record& record, Split split) {
   if (!priced_ || !record.conditions.cold_weights) return 0;
-  const TaskGrid grid = GridOf(FindConvTemplate(record.template_name), record.workload, record.config, cpu_);
+  const TaskGrid grid = FindConvTemplate(record.template_name).Grid(record.workload, record.config, cpu_);
   const double bytes = PackedWeightBytes(record, cpu_);
   const double measured = near_prices_.Seconds(Crossing::kWeights, WeightsShare(grid, Split::kEven) * bytes);
   return std::max(0.0, prices_.Seconds(Crossing::kWeights, WeightsShare(grid, split) * bytes) - measured);

@@ -12,10 +12,10 @@
 //              lie so that a thread's share of the addresses is where it wrote before (memory_planner.h).
 //
 // Convolutions and other ops are measured with threads that own all that they touch, so these come on top.
-// Transforms and copies are measured with all of it changing hands (layouts/producer_state.h), and take the
-// longer the farther apart cores are, where their results go to other threads than their sources came from;
-// who owns a result of theirs follows from the node's split. Tensors of the caller's and constants have no
-// price. Source: original.
+// Transforms and copies are measured with all of it changing hands (layouts/producer_state.h), and
+// take the longer the farther apart cores are, where their results go to other threads than their sources
+// came from; who owns a result of theirs follows from the node's split. Tensors of the caller's and constants
+// have no price. Source: original.
 #pragma once
 
 #include <array>
@@ -65,9 +65,6 @@ struct Deal {
 
 // Where the tasks of an op lie that go along its output's memory, as most do.
 TaskGrid GridInMemory(const Shape& shape, const Layout& layout);
-// Where a conv's tasks lie; those of a template that does not say have no place.
-TaskGrid GridOf(const ConvTemplate& conv_template, const ConvWorkload& workload, const Config& config,
-                const Target& cpu);
 // What a conv's kernel reads of its input for a part of its output: the rows that it reaches, of all channels
 // of its groups.
 Box InputOf(const ConvWorkload& workload, const Box& out);

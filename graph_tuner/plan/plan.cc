@@ -10,7 +10,6 @@
 #include "layouts/base/error.h"
 #include "layouts/base/stable_hash.h"
 #include "templates/base/conv_template.h"
-#include "templates/base/task_places.h"
 
 namespace tilesmith {
 
@@ -125,8 +124,7 @@ namespace {
 std::optional<Config> DefaultOfStyle(const ConvTemplate& conv_template, const ConvWorkload& workload,
                                      const Target& cpu, DefaultStyle style) {
   if (style == DefaultStyle::kBlocks) return conv_template.DefaultIfSupported(workload, cpu);
-  const TaskPlaces* places = PlacesOf(conv_template);
-  return places ? places->RowsDefault(workload, cpu) : std::nullopt;
+  return conv_template.RowsDefault(workload, cpu);
 }
 
 // nullopt where no template has one.

@@ -126,7 +126,7 @@ inline bool NeedsRecord(const ConvWorkload& workload) { return !workload.bytes &
 
 enum class DefaultStyle {
   kBlocks,  // ConvTemplate::Default
-  kRows,    // TaskPlaces::RowsDefault for so many threads, where a template has it
+  kRows,    // ConvTemplate::RowsDefault for so many threads, where a template has it
 };
 
 // The default schedule of the first template that supports the workload, or of a later one that is estimated

@@ -13,8 +13,8 @@
 #include "layouts/base/text_file.h"
 #include "ops/dense/tasks.h"
 #include "ops/qdq/qdq_model.h"
-#include "tuner/records/file_kind.h"
 #include "tuner/records/json_fields.h"
+#include "tuner/records/log.h"
 
 namespace tilesmith {
 namespace {

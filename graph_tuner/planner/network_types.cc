@@ -27,13 +27,6 @@ void CheckOutputErrorLimit(std::optional<double> limit, Precision precision) {
                                              settings::kPrecision, PrecisionName(precision)));
 }
 
-bool HasBf16(const Target& cpu) {
-  const ConvWorkload any = ParseWorkload("mb1ic64ih14oc64oh14kh1");
-  return std::ranges::any_of(Bf16ConvTemplates(), [&](const ConvTemplate* conv_template) {
-    return conv_template->Supports(any, cpu).ok;
-  });
-}
-
 FloatNetwork OpenFloats(const NetworkSource& network, const DevicePtr& machine, int64_t samples) {
   auto graph = std::make_unique<const Graph>(network.Load(nullptr));
   const Graph& loaded = *graph;
@@ -63,7 +56,7 @@ TypedPlan PlanFloats(const PlanRequest& request, const Graph& floats, Precision 
                      const FormCosts& costs, const WorkSinks& sinks, const Corrections& learned) {
   TypedPlan typed = {std::string(PrecisionName(precision)), &floats, std::nullopt};
   const DevicePtr& machine = request.machine;
-  if (precision == Precision::kBf16 && !HasBf16(machine->target())) {
+  if (precision == Precision::kBf16 && !HasTemplates(machine->target(), DataType::kBf16)) {
     typed.note = "no template computes in bf16 on this CPU";
     return typed;
   }

@@ -17,9 +17,6 @@ std::optional<double> OutputErrorLimit(double given);
 // Throws Error(kUsage) where there is such a limit and nothing that may be traded for it.
 void CheckOutputErrorLimit(std::optional<double> limit, Precision precision);
 
-// Says whether a template multiplies in bf16 on this CPU.
-bool HasBf16(const Target& cpu);
-
 // Limits on errors are held against so many samples, at most.
 inline constexpr int64_t kErrorSamples = 32;
 inline int64_t ErrorSamples(const PlanRequest& request) {

@@ -21,7 +21,7 @@ using Candidates = std::map<std::string, std::vector<Record>>;
 // successful records count, of the same machine (SameMachine) and thread count, whose template still accepts
 // their config in their layouts. Where a workload has records with cold weights, the warm ones are ignored:
 // inside a network weights come from memory, and a mixture would favour whatever was measured warm. Of
-// several records of one config the last counts, as in BestRecords (tuner/records/best_records.h).
+// several records of one config the last counts, as in BestRecords (tuner/records/record_groups.h).
 // Early-stopped records count only where a pair has no other. A workload of a conv without candidates has an
 // empty entry.
 Candidates FindCandidates(const Graph& graph, const std::vector<Record>& records, const Target& cpu,

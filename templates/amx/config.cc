@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "ops/conv/conv.h"
-#include "templates/base/part_sizes.h"
-#include "templates/base/support_checks.h"
+#include "templates/base/config.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith::amx {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "templates/amx/strips.h"
-#include "templates/base/cycles.h"
+#include "templates/base/loop_features.h"
 
 namespace tilesmith::amx {
 

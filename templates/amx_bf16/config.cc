@@ -1,6 +1,16 @@
 #include "templates/amx_bf16/config.h"
 
-namespace tilesmith::amx_bf16 {
+#include "templates/base/schedule_template.h"
+
+namespace tilesmith {
+namespace amx_bf16 {
+
+Schedule MakeSchedule(const ConvWorkload& workload, const AmxBf16Config& config, const Target& cpu) {
+  Schedule s{amx::MakeSchedule(workload, config.common, cpu, kBf16Bytes, config.types.in, config.types.out)};
+  s.as_it_is = s.in.type() == DataType::kBf16 && !workload.pre.any() && amx::AreInPlace(s);
+  return s;
+}
+
 namespace {
 
 // Planes of floats are read as they are, where there are few, as of images.
@@ -30,6 +40,8 @@ AmxBf16Config ReadConfig(const Config& config) {
   return {.common = amx::ReadConfig(config), .types = ReadTypes(config)};
 }
 
+namespace {
+
 Support Supports(const ConvWorkload& w, const Target& cpu) { return amx::Supports(w, cpu, kBf16Bytes); }
 
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
@@ -50,4 +62,26 @@ Config Default(const ConvWorkload& w, const Target& cpu) {
   return config;
 }
 
-}  // namespace tilesmith::amx_bf16
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
+  return MakeSchedule(w, ReadConfig(config), cpu);
+}
+
+}  // namespace
+}  // namespace amx_bf16
+
+const ConvTemplate& AmxBf16Template() {
+  static const X86Template<amx_bf16::Schedule> instance(
+      {.name = "amx_bf16",
+       .type = DataType::kBf16,
+       .fuses = true,
+       .supports = amx_bf16::Supports,
+       .space = amx_bf16::Space,
+       .preset = amx_bf16::Default,
+       .read = amx_bf16::ReadSchedule,
+       .type_knobs = {"in_type", "out_type"},
+       .factors = DataType::kBf16,
+       .cycles = [](const amx_bf16::Schedule& s, const Target& cpu) { return amx::CyclesOf(s, cpu); }});
+  return instance;
+}
+
+}  // namespace tilesmith

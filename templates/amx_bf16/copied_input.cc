@@ -7,7 +7,7 @@
 #include "layouts/transform_moves.h"
 #include "ops/elementwise/elementwise_loops.h"
 #include "templates/amx_bf16/planes.h"
-#include "templates/base/padded_channels.h"
+#include "templates/base/image_strides.h"
 
 namespace tilesmith::amx_bf16 {
 namespace {

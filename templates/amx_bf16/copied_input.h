@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "templates/amx/strips.h"
-#include "templates/amx_bf16/schedule.h"
+#include "templates/amx_bf16/config.h"
 
 namespace tilesmith::amx_bf16 {
 

@@ -41,7 +41,7 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 const ConvTemplate& AmxInt8Template() {
   static const X86Template<amx_int8::Schedule> instance(
       {.name = "amx_int8",
-       .bytes = true,
+       .type = DataType::kI8,
        .supports = amx_int8::Supports,
        .space = amx_int8::Space,
        .preset = amx_int8::Default,

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "layouts/base/check.h"
+#include "layouts/base/sizes.h"
 
 namespace tilesmith {
 namespace {
@@ -155,6 +156,13 @@ std::optional<uint64_t> ConfigSpace::CountValid(uint64_t limit) const {
   uint64_t count = 0;
   for (uint64_t index = 0; index < size_; ++index) count += IsValid(index);
   return count;
+}
+
+std::vector<int64_t> PartSizes(int64_t count, int64_t given) {
+  std::set<int64_t> sizes = {given};
+  for (const int64_t parts : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 56, 64})
+    if (parts <= count) sizes.insert(CeilDiv(count, parts));
+  return {sizes.begin(), sizes.end()};
 }
 
 }  // namespace tilesmith

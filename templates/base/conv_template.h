@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "layouts/base/kernel.h"
+#include "layouts/base/split.h"
 #include "layouts/base/target.h"
 #include "layouts/shared_buffer.h"
 #include "layouts/tensor.h"
@@ -91,8 +92,13 @@ class ConvTemplate {
  public:
   virtual ~ConvTemplate() = default;
   virtual std::string_view Name() const = 0;  // stable: stored in records
-  // The kind of device its kernels run on: a value of Target::device. Supports refuses other targets.
+  // The kind of device its kernels run on: a value of Target::device.
   virtual std::string_view DeviceKind() const { return kCpuDevice; }
+  // The type of what it computes: kF32; kBf16, where the knobs `in_type` and `out_type` say how inputs and
+  // outputs are stored; or kI8, convs of bytes, whose types are the workload's matter.
+  virtual DataType Type() const { return DataType::kF32; }
+  // Whether its code runs on the target at all. Supports refuses other targets.
+  virtual Support RunsOn(const Target& target) const;
   virtual Support Supports(const ConvWorkload& workload, const Target& cpu) const = 0;
   // Default where Supports says yes, else nullopt: of many templates the first often has to make the second.
   virtual std::optional<Config> DefaultIfSupported(const ConvWorkload& workload, const Target& cpu) const {
@@ -103,6 +109,19 @@ class ConvTemplate {
   // A valid config that is decent everywhere: the schedule used before any tuning.
   virtual Config Default(const ConvWorkload& workload, const Target& cpu) const = 0;
   virtual LayoutPair Layouts(const ConvWorkload& workload, const Config& config) const = 0;
+  // A valid config for networks whose threads keep the rows that they wrote: in NHWC, few input channels in
+  // planes, and with tasks that cpu.cores even shares cut, nearly, at the same part of the height in every
+  // conv. nullopt for a conv of one row or that is not supported, or where there is none.
+  virtual std::optional<Config> RowsDefault(const ConvWorkload& workload, const Target& cpu) const {
+    (void)workload, (void)cpu;
+    return std::nullopt;
+  }
+  // Where the tasks lie that write the output: the built kernel's grid of its last stage, for plans that keep
+  // parts of tensors with the threads that wrote them (layouts/base/split.h). The default knows no places.
+  virtual TaskGrid Grid(const ConvWorkload& workload, const Config& config, const Target& cpu) const {
+    (void)workload, (void)config, (void)cpu;
+    return TaskGrid::List(1);
+  }
   // The knobs that Layouts depends on; none where all configs have the same layouts.
   virtual std::vector<std::string_view> LayoutKnobs() const { return {}; }
   // Every pair of layouts that the knobs of `space` offer, sorted; some may have no valid config. Empty where
@@ -149,28 +168,45 @@ class ConvTemplate {
                                             const Target& cpu, const ConvWeights& weights) const = 0;
 };
 
-// Those for this process's cores, best first. The last, "portable", supports every workload that is neither
-// fused nor a product on every CPU, and "matmul" every product.
-std::span<const ConvTemplate* const> ConvTemplates();
-// Those for CUDA devices, best first. The last, "cuda_portable", supports every workload that is not fused,
-// no product and fits 32-bit offsets.
-std::span<const ConvTemplate* const> CudaConvTemplates();
-// Those of every kind that compute convs of floats in bf16, best first. Their configs say, in the knobs
-// `in_type` and `out_type`, how inputs and outputs are stored.
-std::span<const ConvTemplate* const> Bf16ConvTemplates();
-// Those of every kind that compute convs of bytes, whose workloads no other takes. Which type is which is the
-// workload's matter, not a knob's.
-std::span<const ConvTemplate* const> Int8ConvTemplates();
-// Those in f32 of every kind, those for this process's cores first.
-std::vector<const ConvTemplate*> AllConvTemplates();
-// The templates in f32 for this kind of target, in the same order.
-std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target);
-// Those of them that may support the workload: of bytes where it is of bytes.
-std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target, const ConvWorkload& workload);
-// The template of that name in any list, or "cudnn", which is in none: what others compute is no candidate.
+// Every template: those in f32, in bf16 and of bytes, in each type those for this process's cores first, and
+// of one device and type best first.
+std::span<const ConvTemplate* const> AllConvTemplates();
+// The templates for a kind of device that compute a type (ConvTemplate::Type), best first. In f32 the last
+// one is the most general: "portable" supports every workload of floats that is neither fused nor a product,
+// on every CPU; "cuda_portable" so on GPUs, where offsets fit 32 bits.
+std::vector<const ConvTemplate*> ConvTemplates(std::string_view device = kCpuDevice,
+                                               DataType type = DataType::kF32);
+// The templates for the target that may support the workload: of `type`, or of bytes where that is f32 and
+// the workload is of bytes.
+std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target, const ConvWorkload& workload,
+                                                  DataType type = DataType::kF32);
+// Whether any template that computes this type runs on the target.
+bool HasTemplates(const Target& target, DataType type);
+// The template of that name, or "cudnn", which is not among them: what others compute is no candidate.
 // nullptr when there is none: logs outlive templates.
 const ConvTemplate* KnownConvTemplate(std::string_view name);
 // Throws Error(kUsage) naming the known templates.
 const ConvTemplate& FindConvTemplate(std::string_view name);
+
+// Displacements, row strides and steps are 32-bit in generated code: no when an image of the workload, or
+// what its kernel or its stride reaches over, is larger than that allows, with so many channels of padding as
+// the template's layouts may add. A yes also means that such sizes may be multiplied in int64. Of a fused
+// workload, both convs.
+constexpr int64_t kMaxPaddingChannels = 64;
+Support FitsDisplacements(const ConvWorkload& workload, int64_t padding_channels = kMaxPaddingChannels);
+
+// Yes when a template's default config is valid in the template's own space, as it must be wherever the
+// template supports the workload; otherwise no, with what is invalid about it.
+Support HasValidDefault(const ConfigSpace& space, const Config& preset);
+
+// Code that outgrows the first-level instruction cache runs 10-70% slower; a little above is still worth a
+// trial.
+constexpr int64_t kMaxCodeBytes = 48 << 10;
+
+// Eight hexadecimal digits that differ as soon as a template comes or goes, or a knob, one of its values, or
+// a default changes for any of a few typical workloads on a CPU with `isa`. Derived from the templates
+// themselves, so nobody has to count versions; the same on every machine. Worked out once per ISA;
+// thread-safe.
+std::string SpaceFingerprint(Isa isa);
 
 }  // namespace tilesmith

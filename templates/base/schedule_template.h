@@ -1,16 +1,16 @@
 // What turns a template's plain functions into a ConvTemplate. All templates have one shape, in a folder and
 // a namespace of their own:
 //
-//   config.h      the knobs as a struct (ReadConfig), and Supports, Space, Default as in ConvTemplate
-//   schedule.h    struct Schedule: a workload, a config and what matters of the CPU, read once, and every
-//                 size that follows from them. All that is asked of a config is asked of its schedule:
+//   config.h      the knobs as a struct (ReadConfig); struct Schedule: a workload, a config and what matters
+//                 of the CPU, read once, and every size that follows from them, in a schedule.h of its own
+//                 where there is much of it; and the function that gives the template. All that is asked of
+//                 a config is asked of its schedule:
 //                     TaskGrid GridOf(const Schedule&)
 //                     LoopFeatures FeaturesOf(const Schedule&)
 //                     LoopNest NestOf(const Schedule&)
 //                     std::unique_ptr<ConvKernel> BuildKernel(Schedule, const Target&, const ConvWeights&)
-//   nest.cc       NestOf
+//   config.cc     Supports, Space, Default as in ConvTemplate, and the template, made of all these
 //   x86/          BuildKernel and its code generators: a folder of this name is compiled for x86 only
-//   template.h    the ConvTemplate, made of these
 //
 // tests/templates/example_template.cc is a complete one, in one file.
 #pragma once
@@ -22,8 +22,6 @@
 
 #include "layouts/base/check.h"
 #include "templates/base/conv_template.h"
-#include "templates/base/support_checks.h"
-#include "templates/base/task_places.h"
 
 namespace tilesmith {
 
@@ -31,10 +29,10 @@ template <typename Schedule>
 struct TemplateParts {
   std::string_view name;
   std::string_view device = kCpuDevice;  // ConvTemplate::DeviceKind
+  DataType type = DataType::kF32;        // ConvTemplate::Type
   bool fuses = false;                    // computes something in front of the conv
   bool products = false;                 // multiplies two inputs: supports products, and nothing else
-  bool bytes = false;                    // computes convs of bytes, and no others
-  // Asked of workloads that pass what `fuses`, `products`, `bytes` and kCode say.
+  // Asked of workloads that pass what `type`, `fuses`, `products` and kCode say.
   Support (*supports)(const ConvWorkload& workload, const Target& cpu);
   bool preset_decides = false;  // what `supports` says yes to is supported where its preset is valid
   ConfigSpace (*space)(const ConvWorkload& workload, const Target& cpu);
@@ -64,12 +62,19 @@ constexpr bool kBuiltForX86 = false;
 enum class CodeFor { kAnyCpu, kX86, kOtherDevice };
 
 template <typename Schedule, CodeFor kCode = CodeFor::kAnyCpu>
-class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
+class ScheduleTemplate final : public ConvTemplate {
  public:
   explicit ScheduleTemplate(TemplateParts<Schedule> parts) : parts_(std::move(parts)) {}
 
   std::string_view Name() const override { return parts_.name; }
   std::string_view DeviceKind() const override { return parts_.device; }
+  DataType Type() const override { return parts_.type; }
+  Support RunsOn(const Target& target) const override {
+    Support support = ConvTemplate::RunsOn(target);
+    if (support.ok && kCode == CodeFor::kX86 && target.isa == Isa::kPortable)
+      return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+    return support;
+  }
   Support Supports(const ConvWorkload& workload, const Target& cpu) const override {
     Support support = SupportsShape(workload, cpu);
     if (!support.ok || !parts_.preset_decides) return support;
@@ -115,7 +120,7 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
     if (parts_.layout_knobs.empty()) return {};
     LayoutPair pair = {LayoutOfBlockKnob(config.Get(parts_.layout_knobs.front())),
                        LayoutOfBlockKnob(config.Get(parts_.layout_knobs.back()))};
-    if (parts_.bytes)
+    if (parts_.type == DataType::kI8)
       return {pair.in.WithType(workload.input_type()), pair.out.WithType(workload.output_type())};
     if (parts_.type_knobs.empty()) return pair;
     const auto typed = [&](const Layout& layout, std::string_view knob) {
@@ -153,16 +158,14 @@ class ScheduleTemplate final : public ConvTemplate, public TaskPlaces {
 
  private:
   Support SupportsShape(const ConvWorkload& workload, const Target& cpu) const {
-    if (cpu.device != DeviceKind()) {
-      return Support::No("is for devices of kind " + std::string(DeviceKind()) + ", not " + cpu.device);
-    }
-    if (workload.bytes.has_value() != parts_.bytes)
-      return Support::No(parts_.bytes ? "computes bytes, not floats" : "computes floats, not bytes");
+    const bool bytes = parts_.type == DataType::kI8;
+    if (Support device = ConvTemplate::RunsOn(cpu); !device.ok) return device;
+    if (workload.bytes.has_value() != bytes)
+      return Support::No(bytes ? "computes bytes, not floats" : "computes floats, not bytes");
     if (!parts_.fuses && workload.fused()) return Support::No("computes nothing in front of the conv");
     if (!parts_.products && workload.product) return Support::No("its weights are constants, not an input");
     if (parts_.products && !workload.product) return Support::No("multiplies two inputs, a conv has one");
-    if (kCode == CodeFor::kX86 && cpu.isa == Isa::kPortable)
-      return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+    if (Support code = RunsOn(cpu); !code.ok) return code;
     return parts_.supports(workload, cpu);
   }
 

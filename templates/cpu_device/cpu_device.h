@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "layouts/base/kernel.h"
 #include "templates/device/device.h"
 
 namespace tilesmith {
@@ -12,6 +13,12 @@ namespace tilesmith {
 // The kernel of an op in the process, for request.cpu: of a convolution of bytes a template's, by its
 // default; else the op's own. It refers to the op.
 std::unique_ptr<Kernel> BuildHostOp(const Op& op, const KernelRequest& request);
+
+// Copying a tensor from one place to another, in the same layout.
+//
+// One input, one output, `images` runs of `image_bytes` contiguous bytes each, at the views' batch strides.
+// The two must not overlap. Tasks are chunks of whole cache lines.
+std::unique_ptr<Kernel> MakeCopyKernel(int64_t images, int64_t image_bytes);
 
 class CpuDevice final : public Device {
  public:

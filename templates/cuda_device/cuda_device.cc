@@ -5,22 +5,198 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "layouts/base/check.h"
+#include "layouts/base/shared_library.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/quantile.h"
 #include "layouts/transform.h"
+#include "ops/quantize/quantized_conv.h"
 #include "templates/cpu_device/cpu_device.h"
-#include "templates/cuda_device/cuda_stream.h"
-#include "templates/cuda_device/cudnn_conv.h"
+#include "templates/cuda_device/context.h"
+#include "templates/cuda_device/cudnn_library.h"
 #include "templates/cuda_device/kernels.h"
 #include "templates/cuda_device/op_programs.h"
+#include "templates/cuda_gemm/config.h"
+#include "templates/device/device.h"
 #include "templates/int8/byte_conv.h"
 
 namespace tilesmith {
+namespace cuda {
+
+// Launches one after the other on a GPU; those of a network as one CUDA graph.
+class CudaStream final : public Stream {
+ public:
+  // `stop`, which may be null, outlives the stream.
+  CudaStream(const ContextPtr& context, const StopFlag* stop);
+  ~CudaStream() override;
+
+  // Several launches that only queue work are recorded as a graph, which is kept until they are others. With
+  // `seconds` each is queued by itself, between events. The stop flag is looked at before each launch, and
+  // before a graph.
+  void Run(std::span<const Launch> program, std::span<double> seconds) override;
+
+  // How long a graph of these launches, which only queue work, takes behind one of the same: without what it
+  // takes to begin one.
+  double SecondsOfGraph(std::span<const Launch> program);
+
+ private:
+  bool IsRecorded(std::span<const Launch> program) const;
+  void Record(std::span<const Launch> program);
+  void LaunchGraph() const;
+  void Forget() noexcept;
+  void Enqueue(std::span<const Launch> program, std::span<const Event> events) const;
+
+  const ContextPtr context_;
+  const StopFlag* const stop_;
+  const Queue queue_;
+  std::vector<Event> events_;
+  std::vector<Launch> recorded_;
+  std::vector<uint64_t> recorded_ids_;  // of their kernels, which may be gone
+  GraphExecHandle graph_ = nullptr;
+};
+
+namespace {
+
+uint64_t IdOf(const Launch& launch) { return AsQueued(*launch.kernel).id(); }
+
+// But for the kernel.
+bool SameLaunch(const Launch& a, const Launch& b) {
+  const auto same_input = [](const InputView& x, const InputView& y) {
+    return x.data == y.data && x.batch_stride == y.batch_stride;
+  };
+  return a.scratch == b.scratch && a.output.data == b.output.data &&
+         a.output.batch_stride == b.output.batch_stride && std::ranges::equal(a.inputs, b.inputs, same_input);
+}
+
+std::string NameOf(std::span<const Launch> program) {
+  const bool alone =
+      std::ranges::all_of(program, [&](const Launch& launch) { return launch.kernel == program[0].kernel; });
+  return alone && !program.empty() ? AsQueued(*program[0].kernel).name() : "one of a network's kernels";
+}
+
+}  // namespace
+
+CudaStream::CudaStream(const ContextPtr& context, const StopFlag* stop)
+    : context_(context), stop_(stop), queue_(context) {}
+
+CudaStream::~CudaStream() { Forget(); }
+
+void CudaStream::Forget() noexcept {
+  recorded_.clear();
+  recorded_ids_.clear();
+  if (graph_ == nullptr) return;
+  context_->TryMakeCurrent();
+  context_->driver().graph_exec_destroy(graph_);
+  graph_ = nullptr;
+}
+
+bool CudaStream::IsRecorded(std::span<const Launch> program) const {
+  return graph_ != nullptr && std::ranges::equal(program, recorded_, SameLaunch) &&
+         std::ranges::equal(program, recorded_ids_, {}, IdOf);
+}
+
+void CudaStream::Record(std::span<const Launch> program) {
+  Forget();
+  const Driver& driver = context_->driver();
+  driver.Check(driver.capture_begin(queue_.handle(), kCaptureOfThread), "recording a graph");
+  GraphHandle graph = nullptr;
+  try {
+    Enqueue(program, {});
+  } catch (...) {
+    driver.capture_end(queue_.handle(), &graph);
+    if (graph != nullptr) driver.graph_destroy(graph);
+    throw;
+  }
+  driver.Check(driver.capture_end(queue_.handle(), &graph), "recording a graph");
+  const int result = driver.graph_instantiate(&graph_, graph, 0);
+  driver.graph_destroy(graph);
+  driver.Check(result, "making a graph ready");
+  recorded_.assign(program.begin(), program.end());
+  std::ranges::transform(program, std::back_inserter(recorded_ids_), IdOf);
+}
+
+void CudaStream::LaunchGraph() const {
+  context_->driver().Check(context_->driver().graph_launch(graph_, queue_.handle()), "launching a graph");
+}
+
+void CudaStream::Enqueue(std::span<const Launch> program, std::span<const Event> events) const {
+  if (!events.empty()) events[0].Record(queue_);
+  for (size_t i = 0; i < program.size(); ++i) {
+    ThrowIfStopped(stop_);
+    const Launch& launch = program[i];
+    AsQueued(*launch.kernel).Enqueue({launch.inputs, launch.output, launch.scratch}, queue_);
+    if (!events.empty()) events[i + 1].Record(queue_);
+  }
+}
+
+void CudaStream::Run(std::span<const Launch> program, std::span<double> seconds) {
+  context_->MakeCurrent();
+  ThrowIfStopped(stop_);
+  if (seconds.empty()) {
+    const bool queues = std::ranges::all_of(
+        program, [](const Launch& launch) { return AsQueued(*launch.kernel).OnlyQueues(); });
+    if (queues && program.size() > 1) {
+      if (!IsRecorded(program)) Record(program);
+      LaunchGraph();
+    } else {
+      Enqueue(program, {});
+    }
+    queue_.Wait(NameOf(program));
+    return;
+  }
+  while (events_.size() <= program.size()) events_.emplace_back(context_);
+  const auto events = std::span<const Event>(events_).first(program.size() + 1);
+  Enqueue(program, events);
+  queue_.Wait(NameOf(program));
+  for (size_t i = 0; i < program.size(); ++i) seconds[i] = events[i + 1].SecondsSince(events[i]);
+}
+
+double CudaStream::SecondsOfGraph(std::span<const Launch> program) {
+  context_->MakeCurrent();
+  while (events_.size() < 2) events_.emplace_back(context_);
+  if (!IsRecorded(program)) Record(program);
+  LaunchGraph();
+  events_[0].Record(queue_);
+  LaunchGraph();
+  events_[1].Record(queue_);
+  queue_.Wait(NameOf(program));
+  return events_[1].SecondsSince(events_[0]);
+}
+
+ClockWatch::ClockWatch(const std::string& bus_id) {
+  void* const library = OpenLibrary("libnvidia-ml.so.1");
+  if (library == nullptr) return;
+  int (*init)() = nullptr;
+  int (*find)(const char*, void**) = nullptr;
+  if (!FindFunction(library, "nvmlInit_v2", init) ||
+      !FindFunction(library, "nvmlDeviceGetHandleByPciBusId_v2", find) ||
+      !FindFunction(library, "nvmlDeviceGetClockInfo", clock_))
+    return;
+  if (init() != 0 || find(bus_id.c_str(), &device_) != 0) device_ = nullptr;
+}
+
+double ClockWatch::Megahertz() const {
+  constexpr int kOfMultiprocessors = 1;
+  unsigned megahertz = 0;
+  if (device_ == nullptr || clock_(device_, kOfMultiprocessors, &megahertz) != 0) return 0;
+  return megahertz;
+}
+
+bool ClockWatch::IsFull() {
+  constexpr double kNearly = 0.97;
+  const double now = Megahertz();
+  fastest_ = std::max(fastest_, now);
+  return now >= kNearly * fastest_;
+}
+
+}  // namespace cuda
 
 using cuda::Address;
 using cuda::AsQueued;

@@ -3,13 +3,33 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 
-#include "templates/cuda_device/clock_watch.h"
 #include "templates/cuda_device/context.h"
 #include "templates/device/device.h"
 
 namespace tilesmith {
+namespace cuda {
+
+// A GPU's clock, by NVML, where its library is.
+class ClockWatch {
+ public:
+  // Watches the GPU at that place of the PCI bus.
+  explicit ClockWatch(const std::string& bus_id);
+
+  // The clock of its multiprocessors, now; 0 where that is not known.
+  double Megahertz() const;
+  // Whether it has not fallen more than a little below the fastest seen so far; true where it is not known.
+  bool IsFull();
+
+ private:
+  int (*clock_)(void* device, int domain, unsigned* megahertz) = nullptr;
+  void* device_ = nullptr;
+  double fastest_ = 0;
+};
+
+}  // namespace cuda
 
 // The first GPU's. Throws Error(kEnvironment), in one line, where there is none or no driver.
 Target DetectCuda();

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "templates/cuda_device/context.h"
+#include "templates/cudnn/config.h"
 
 namespace tilesmith::cuda {
 
@@ -83,5 +84,12 @@ const Cudnn& LoadedCudnn();
 
 // "9.10.2". Throws Error(kEnvironment) where there is no cuDNN, or no GPU.
 std::string CudnnVersion();
+
+// Convolutions by cuDNN as kernels of the device: what ours are set beside, alone and in whole networks.
+//
+// `name` is for people. Throws Error(kNoCandidate) where cuDNN has not this algorithm for the workload, and
+// Error(kEnvironment) where there is no cuDNN.
+std::unique_ptr<ConvKernel> LoadCudnnConv(const ContextPtr& context, std::unique_ptr<CudnnConv> built,
+                                          std::string name);
 
 }  // namespace tilesmith::cuda

@@ -11,6 +11,12 @@
 
 namespace tilesmith::cuda {
 
+// NVRTC: texts of CUDA programs to machine code.
+//
+// A cubin for GPUs of compute capability `compute` / 10, as 90. `name` is for people. Throws Error(kInternal)
+// with what the compiler says, Error(kEnvironment) where there is no NVRTC. Thread-safe.
+std::string Compile(const std::string& text, const std::string& name, int compute);
+
 // Loaded code. Immutable.
 class Module {
  public:

@@ -3,13 +3,76 @@
 #include <algorithm>
 #include <limits>
 
+#include "layouts/base/sizes.h"
 #include "layouts/data_type.h"
-#include "templates/base/support_checks.h"
-#include "templates/base/type_knobs.h"
+#include "templates/base/config.h"
+#include "templates/base/conv_template.h"
+#include "templates/base/schedule_template.h"
 #include "templates/cuda/limits.h"
-#include "templates/cuda_gemm/estimate.h"
+#include "templates/cuda_gemm/product.h"
 
-namespace tilesmith::cuda_gemm {
+namespace tilesmith {
+namespace cuda_gemm {
+namespace {
+
+// Multiplications of a cycle, by what multiplies, and warps that are needed for as many.
+struct Rate {
+  double products;
+  double warps;
+};
+Rate RateOf(Tensor tensor) {
+  switch (tensor) {
+    case Tensor::kNone:
+      return {60, 4};
+    case Tensor::kThree:
+      return {44, 5};
+    case Tensor::kOne:
+      return {130, 5};
+    case Tensor::kBf16:
+      return {260, 5};
+    case Tensor::kBytes:
+      return {520, 5};
+  }
+  return {60, 4};
+}
+
+// Blocks that a multiprocessor has room for.
+int64_t BlocksAtOnce(const Product& p, const Target& target) {
+  constexpr int64_t kThreads = 2048, kKeptRegisters = 115;  // of a thread, beside its sums
+  const int64_t threads = p.threads();
+  const int64_t sums = p.tile.part_f * p.tile.part_x / (p.tile.tensor == Tensor::kNone ? 1 : 32);
+  return std::max<int64_t>(
+      1, std::min({kThreads / threads, target.l1d_bytes / std::max<int64_t>(p.shared_bytes(), 1),
+                   cuda::kRegisters / ((sums + kKeptRegisters) * threads)}));
+}
+
+}  // namespace
+
+double EstimatedCycles(const Product& p, const Target& target) {
+  constexpr double kCopied = 18.5;   // bytes of a cycle
+  constexpr double kLatency = 1040;  // of memory
+  constexpr double kSync = 150;      // of a step
+  constexpr double kBegin = 1340;    // of blocks that run together
+  constexpr double kReduce = 2800;   // a second launch
+  constexpr double kPartial = 7;     // bytes of partial sums that all multiprocessors move in one's cycle
+  const Tile& t = p.tile;
+  const auto of = [](int64_t count) { return static_cast<double>(count); };
+  const Rate rate = RateOf(t.tensor);
+  const double steps = of(CeilDiv(p.steps(), t.split_k));
+  const double multiplying = of(t.tile_f * t.tile_x * t.tile_rc) / rate.products;
+  const int64_t words = t.tile_f * (t.tile_rc / p.weight_word()) + t.tile_x * (t.tile_rc / p.input_word());
+  const double copying = of(words * 4) / kCopied;
+  const double alone = std::max({multiplying * std::max(1.0, rate.warps * 32 / of(p.threads())),
+                                 kLatency / of(t.stages - 1), copying}) +
+                       kSync;
+  const int64_t cores = std::max<int64_t>(target.cores, 1);
+  const int64_t blocks = CeilDiv(p.blocks(), cores);
+  const double rounds = of(CeilDiv(blocks, BlocksAtOnce(p, target)));
+  const double cycles = std::max(rounds * alone, of(blocks) * std::max(multiplying, copying)) * steps;
+  const double reducing = t.split_k == 1 ? 0 : kReduce + 2 * of(p.partial_bytes()) / (kPartial * of(cores));
+  return cycles + kBegin * rounds + reducing;
+}
+
 namespace {
 
 constexpr int64_t kMinFilters = 8;               // of a group: fewer leave most of a tile empty
@@ -115,6 +178,8 @@ Product ReadTensor(const ConvWorkload& w, const Config& config, const Target&) {
   return p;
 }
 
+namespace {
+
 Product ReadBf16(const ConvWorkload& w, const Config& config, const Target&) {
   Product p = Read(w, config);
   p.tile.tensor = Tensor::kBf16;
@@ -170,6 +235,8 @@ ConfigSpace Int8Space(const ConvWorkload& w, const Target& target) {
                      [w, target](const Config& config) { return Why(ReadInt8(w, config, target), target); });
 }
 
+}  // namespace
+
 Config DirectDefault(const ConvWorkload& w, const Target& target) {
   std::vector<Config> parts = {Part(16, 64, 4, 4), Part(32, 64, 4, 4),  Part(64, 64, 4, 4),
                                Part(64, 64, 8, 4), Part(64, 128, 8, 8), Part(128, 128, 8, 8)};
@@ -182,6 +249,8 @@ Config TensorDefault(const ConvWorkload& w, const Target& target) {
   for (Config& config : parts) config.Set("products", target.tf32 ? 1 : 3);
   return Preset(w, target, std::move(parts), 1, ReadTensor);
 }
+
+namespace {
 
 Config Bf16Default(const ConvWorkload& w, const Target& target) {
   std::vector<Config> parts = WarpParts();
@@ -228,6 +297,61 @@ double TensorErrorFactor(const ConvWorkload& w, const Config& config) {
   return config.Get("products") == 1 ? 2 + 1.01 * 0x1p-10 / sum : 6 + 3.01 * 0x1p-22 / sum;
 }
 
+// How operands are rounded to bf16 comes on top of that (TypeRounding).
 double Bf16ErrorFactor(const ConvWorkload&, const Config&) { return 2; }
 
-}  // namespace tilesmith::cuda_gemm
+}  // namespace
+
+}  // namespace cuda_gemm
+
+const ConvTemplate& CudaDirectTemplate() {
+  static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_direct",
+                                                            .device = kCudaDevice,
+                                                            .supports = cuda_gemm::SupportsProduct,
+                                                            .preset_decides = true,
+                                                            .space = cuda_gemm::DirectSpace,
+                                                            .preset = cuda_gemm::DirectDefault,
+                                                            .read = cuda_gemm::ReadDirect});
+  return instance;
+}
+
+const ConvTemplate& CudaTensorTemplate() {
+  static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor",
+                                                            .device = kCudaDevice,
+                                                            .supports = cuda_gemm::SupportsProduct,
+                                                            .preset_decides = true,
+                                                            .space = cuda_gemm::TensorSpace,
+                                                            .preset = cuda_gemm::TensorDefault,
+                                                            .read = cuda_gemm::ReadTensor,
+                                                            .error_factor = cuda_gemm::TensorErrorFactor});
+  return instance;
+}
+
+const ConvTemplate& CudaTensorBf16Template() {
+  static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor_bf16",
+                                                            .device = kCudaDevice,
+                                                            .type = DataType::kBf16,
+                                                            .supports = cuda_gemm::SupportsProduct,
+                                                            .preset_decides = true,
+                                                            .space = cuda_gemm::Bf16Space,
+                                                            .preset = cuda_gemm::Bf16Default,
+                                                            .read = cuda_gemm::ReadBf16,
+                                                            .type_knobs = {"in_type", "out_type"},
+                                                            .factors = DataType::kBf16,
+                                                            .error_factor = cuda_gemm::Bf16ErrorFactor});
+  return instance;
+}
+
+const ConvTemplate& CudaTensorInt8Template() {
+  static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor_int8",
+                                                            .device = kCudaDevice,
+                                                            .type = DataType::kI8,
+                                                            .supports = cuda_gemm::SupportsInt8,
+                                                            .preset_decides = true,
+                                                            .space = cuda_gemm::Int8Space,
+                                                            .preset = cuda_gemm::Int8Default,
+                                                            .read = cuda_gemm::ReadInt8});
+  return instance;
+}
+
+}  // namespace tilesmith

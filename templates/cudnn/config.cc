@@ -1,10 +1,15 @@
 #include "templates/cudnn/config.h"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "layouts/base/check.h"
+#include "layouts/data_type.h"
+#include "templates/base/schedule_template.h"
 
-namespace tilesmith::cudnn {
+namespace tilesmith {
+namespace cudnn {
 namespace {
 
 constexpr std::array<std::string_view, 8> kAlgorithms = {
@@ -37,8 +42,6 @@ int64_t Outputs(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int
   return (in + 2 * padding - (kernel - 1) * (dilation + 1) - 1) / stride + 1;
 }
 
-}  // namespace
-
 Call ReadCall(const ConvWorkload& workload, const Config& config, const Target& target) {
   return {.workload = workload,
           .nhwc = config.Get("block") == 0,
@@ -48,10 +51,14 @@ Call ReadCall(const ConvWorkload& workload, const Config& config, const Target& 
           .tf32 = target.tf32};
 }
 
+}  // namespace
+
 std::string_view AlgorithmName(int64_t algorithm) {
   TILESMITH_CHECK(algorithm >= 0 && algorithm < std::ssize(kAlgorithms), "algorithm {}", algorithm);
   return kAlgorithms[static_cast<size_t>(algorithm)];
 }
+
+namespace {
 
 Support Supports(const ConvWorkload& w, const Target&) {
   if (Outputs(w.ih, w.kh, w.sh, w.ph, w.dh) != w.oh || Outputs(w.iw, w.kw, w.sw, w.pw, w.dw) != w.ow)
@@ -83,4 +90,48 @@ Config Default(const ConvWorkload&, const Target&) {
   return config;
 }
 
-}  // namespace tilesmith::cudnn
+}  // namespace
+
+LoopFeatures FeaturesOf(const Call&) { return {}; }
+LoopNest NestOf(const Call&) { return {}; }
+std::unique_ptr<ConvKernel> BuildKernel(const Call& call, const Target&, const ConvWeights& weights) {
+  return std::make_unique<CudnnConv>(call, weights);
+}
+
+}  // namespace cudnn
+
+CudnnConv::CudnnConv(cudnn::Call call, const ConvWeights& given) : call_(std::move(call)) {
+  const ConvWorkload& w = call_.workload;
+  const int64_t channels = w.ic / w.g, taps = w.kh * w.kw;
+  weights_.resize(static_cast<size_t>((Checked(w.oc) * channels * taps + w.oc).value()));
+  for (int64_t row = 0; row < w.oc * channels; ++row) {
+    const int64_t f = row / channels, c = row % channels;
+    for (int64_t tap = 0; tap < taps; ++tap)
+      weights_[call_.nhwc ? (f * taps + tap) * channels + c : row * taps + tap] =
+          given.weights[row * taps + tap];
+  }
+  if (given.bias != nullptr) std::copy_n(given.bias, w.oc, weights_.end() - w.oc);
+  if (call_.type == DataType::kF32) return;
+  std::vector<uint16_t> halves(RoundUp(std::ssize(weights_), int64_t{2}));
+  std::ranges::transform(weights_, halves.begin(), Bf16Bits);
+  weights_.resize(halves.size() / 2);
+  std::memcpy(weights_.data(), halves.data(), halves.size() * sizeof(uint16_t));
+}
+
+void CudnnConv::Run(const KernelArgs&, int, TaskRange) const {
+  TILESMITH_CHECK(false, "cuDNN runs on a CUDA device only");
+}
+
+const ConvTemplate& CudnnTemplate() {
+  static const DeviceTemplate<cudnn::Call> instance({.name = "cudnn",
+                                                     .device = kCudaDevice,
+                                                     .supports = cudnn::Supports,
+                                                     .space = cudnn::Space,
+                                                     .preset = cudnn::Default,
+                                                     .read = cudnn::ReadCall,
+                                                     .layout_knobs = {"block"},
+                                                     .type_knobs = {"type"}});
+  return instance;
+}
+
+}  // namespace tilesmith

@@ -8,10 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "templates/base/support_checks.h"
+#include "templates/base/conv_template.h"
+#include "templates/base/schedule_template.h"
+#include "templates/depthwise/row_pairs.h"
 #include "templates/depthwise/schedule.h"
 
-namespace tilesmith::depthwise {
+namespace tilesmith {
+namespace depthwise {
 namespace {
 
 // `values` up to `most`, and `most` with its half and quarter.
@@ -199,13 +202,12 @@ Support IsDepthwise(const ConvWorkload& w) {
   return FitsDisplacements(w);
 }
 
-}  // namespace
-
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   return ConfigSpace(Knobs(w, cpu),
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
 }
 
+// The same of depthwise_bf16, whose input, output or both are stored in bf16; it supports the same workloads.
 ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
   std::vector<Knob> knobs = Knobs(w, cpu);
   for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
@@ -216,6 +218,8 @@ ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
   });
 }
 
+// A config without tuning: the largest tile that fits the registers, vector-width blocks. Invalid only when
+// the kernel is too large for every config.
 Config Default(const ConvWorkload& w, const Target& cpu) {
   Config config = WholeRows(w, cpu);
   CompleteDefault(w, cpu, Space(w, cpu), config);
@@ -229,6 +233,7 @@ Config Bf16Default(const ConvWorkload& w, const Target& cpu) {
   return config;
 }
 
+// As in ConvTemplate: a part of the rows for each core, or quarters of them.
 std::optional<Config> RowsDefault(const ConvWorkload& w, const Target& cpu) {
   Config config;
   config.Set("block", 0);
@@ -239,4 +244,42 @@ std::optional<Config> RowsDefault(const ConvWorkload& w, const Target& cpu) {
 
 Support Supports(const ConvWorkload& w, const Target&) { return IsDepthwise(w); }
 
-}  // namespace tilesmith::depthwise
+double ErrorFactor(const ConvWorkload&, const Config& config) {
+  return config.Get("pairs") != 0 ? kPairErrorFactor : 1;
+}
+
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
+  return MakeSchedule(w, ReadConfig(config), cpu);
+}
+
+}  // namespace
+}  // namespace depthwise
+
+const ConvTemplate& DepthwiseBf16Template() {
+  static const X86Template<depthwise::Schedule> instance({.name = "depthwise_bf16",
+                                                          .type = DataType::kBf16,
+                                                          .supports = depthwise::Supports,
+                                                          .preset_decides = true,
+                                                          .space = depthwise::Bf16Space,
+                                                          .preset = depthwise::Bf16Default,
+                                                          .read = depthwise::ReadSchedule,
+                                                          .layout_knobs = {"block"},
+                                                          .type_knobs = {"in_type", "out_type"},
+                                                          .error_factor = depthwise::ErrorFactor});
+  return instance;
+}
+
+const ConvTemplate& DepthwiseTemplate() {
+  static const X86Template<depthwise::Schedule> instance({.name = "depthwise",
+                                                          .supports = depthwise::Supports,
+                                                          .preset_decides = true,
+                                                          .space = depthwise::Space,
+                                                          .preset = depthwise::Default,
+                                                          .rows_preset = depthwise::RowsDefault,
+                                                          .read = depthwise::ReadSchedule,
+                                                          .layout_knobs = {"block"},
+                                                          .error_factor = depthwise::ErrorFactor});
+  return instance;
+}
+
+}  // namespace tilesmith

@@ -1,3 +1,7 @@
+// Depthwise convolution: one filter per channel, any kernel size, stride, padding and dilation. A vector of
+// channels at a time; register tile of output rows x columns, so that a pixel loaded once serves every tap
+// that reads it; weights in registers where they fit. Original.
+//
 // The depthwise template's knobs, read once from a Config into a plain struct.
 #pragma once
 
@@ -9,10 +13,11 @@
 
 #include "layouts/base/target.h"
 #include "ops/conv/workload.h"
+#include "templates/base/config.h"
 #include "templates/base/conv_template.h"
-#include "templates/base/type_knobs.h"
 
-namespace tilesmith::depthwise {
+namespace tilesmith {
+namespace depthwise {
 
 // Where the weights of a register tile live while they are multiplied.
 enum class Weights {
@@ -50,17 +55,10 @@ std::string WhyTileInvalid(const ConvWorkload& workload, const DepthwiseConfig& 
 // Tiles worth a try without tuning, largest first; the last one fits where any does.
 std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& workload, const Target& cpu);
 
-Support Supports(const ConvWorkload& workload, const Target& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
+}  // namespace depthwise
 
-// A config without tuning: the largest tile that fits the registers, vector-width blocks. Invalid only when
-// the kernel is too large for every config.
-Config Default(const ConvWorkload& workload, const Target& cpu);
+const ConvTemplate& DepthwiseTemplate();
+// The same with input, output or both stored in bf16; arithmetic is in f32.
+const ConvTemplate& DepthwiseBf16Template();
 
-// The same of depthwise_bf16, whose input, output or both are stored in bf16; it supports the same workloads.
-ConfigSpace Bf16Space(const ConvWorkload& workload, const Target& cpu);
-Config Bf16Default(const ConvWorkload& workload, const Target& cpu);
-// As in TaskPlaces: a part of the rows for each core, or quarters of them.
-std::optional<Config> RowsDefault(const ConvWorkload& workload, const Target& cpu);
-
-}  // namespace tilesmith::depthwise
+}  // namespace tilesmith

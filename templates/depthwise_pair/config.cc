@@ -7,13 +7,177 @@
 #include <utility>
 #include <vector>
 
+#include "templates/base/conv_template.h"
 #include "templates/base/image_strides.h"
 #include "templates/base/row_tiles.h"
-#include "templates/base/support_checks.h"
-#include "templates/depthwise_pair/schedule.h"
-#include "templates/direct/register_plan.h"
+#include "templates/base/schedule_template.h"
+#include "templates/depthwise/row_pairs.h"
+#include "templates/direct/config.h"
 
-namespace tilesmith::depthwise_pair {
+namespace tilesmith {
+namespace depthwise_pair {
+namespace {
+
+// The 1x1 conv of `pixels` neighbouring pixels as a conv of one row; block strides stay those of the tensors.
+direct::Schedule PointwiseRow(const ConvWorkload& pointwise, const DepthwisePairConfig& config,
+                              int64_t pixels, int vector_floats) {
+  ConvWorkload row = pointwise;
+  row.ih = row.oh = 1;
+  row.iw = row.ow = pixels;
+  direct::Schedule g = direct::MakeSchedule(row, config.pointwise, vector_floats);
+  const int64_t block = std::min(g.in.BlockFor(row.ic), row.ic);
+  g.passes = {{0, row.ic / block, block, row.ic % block}};
+  return g;
+}
+
+}  // namespace
+
+int64_t Schedule::scratch_floats() const {
+  const int64_t width =
+      kind == PairKind::kDepthwiseFirst ? depthwise.rows.workload.ow : depthwise.rows.workload.iw;
+  return scratch_vectors * scratch_rows * width * depthwise.rows.vector_floats;
+}
+
+RowRange Schedule::MiddleRows(int64_t block) const {
+  const ConvWorkload& w = depthwise.rows.workload;
+  const int64_t first = block * config.rows;
+  const int64_t last = std::min(w.oh, first + config.rows);
+  if (kind == PairKind::kDepthwiseFirst) return {first, last};
+  const int64_t top = std::clamp<int64_t>(first * w.sh - w.ph, 0, w.ih);
+  const int64_t bottom =
+      std::clamp<int64_t>((last - 1) * w.sh - w.ph + (w.kh - 1) * (w.dh + 1) + 1, top, w.ih);
+  return {top, bottom};
+}
+
+RowRange Schedule::Chunks(int64_t part) const {
+  const auto chunks = static_cast<int64_t>(pointwise.chunks.size());
+  return {part * chunks / config.parts, (part + 1) * chunks / config.parts};
+}
+
+Schedule MakeSchedule(const ConvWorkload& workload, const DepthwisePairConfig& config, const Target& cpu) {
+  const PairConvs convs = ConvsOf(workload);
+  const int vector = cpu.vector_floats();
+  Schedule g;
+  g.kind = KindOf(workload);
+  g.config = config;
+  g.depthwise = depthwise::MakeSchedule(convs.depthwise, config.depthwise, cpu);
+  if (g.kind == PairKind::kDepthwiseFirst) {
+    g.scratch_rows = config.rows;
+    g.scratch_vectors = g.depthwise.vectors;
+    depthwise::WriteScratch(g.depthwise, g.scratch_rows);
+    g.pointwise = PointwiseRow(convs.pointwise, config, config.rows * convs.pointwise.iw, vector);
+    g.pointwise.out_block_bytes = convs.pointwise.oh * convs.pointwise.ow * g.pointwise.out_pixel_bytes;
+    return g;
+  }
+  for (int64_t block = 0; block < g.row_blocks(); ++block)
+    g.scratch_rows = std::max(g.scratch_rows, g.MiddleRows(block).size());
+  depthwise::ReadScratch(g.depthwise, g.scratch_rows);
+  g.pointwise = PointwiseRow(convs.pointwise, config, config.mid_rows * convs.pointwise.iw, vector);
+  g.pointwise.in_block_bytes = convs.pointwise.ih * convs.pointwise.iw * g.pointwise.in_pixel_bytes;
+  g.pointwise.out_block_bytes = g.depthwise.in.block_bytes;
+  for (int64_t part = 0; part < config.parts; ++part) {
+    int64_t vectors = 0;
+    const RowRange chunks = g.Chunks(part);
+    for (int64_t i = chunks.first; i < chunks.last; ++i) vectors += g.pointwise.chunks[i].vectors;
+    g.scratch_vectors = std::max(g.scratch_vectors, vectors);
+  }
+  return g;
+}
+
+TaskGrid GridOf(const Schedule& g) {
+  return {.images = g.depthwise.rows.workload.mb,
+          .channels = g.config.parts,
+          .rows = g.row_blocks(),
+          .height = g.depthwise.rows.workload.oh,
+          .part_units = g.config.rows};
+}
+
+LoopFeatures FeaturesOf(const Schedule& g) {
+  const LoopFeatures depthwise = depthwise::FeaturesOf(g.depthwise);
+  const ConvWorkload& w = g.depthwise.rows.workload;
+  const bool depthwise_first = g.kind == PairKind::kDepthwiseFirst;
+  const auto tasks = static_cast<double>(w.mb * g.config.parts * g.row_blocks());
+  const auto parts = static_cast<double>(g.config.parts);
+  LoopFeatures f = direct::FeaturesOf(g.pointwise);
+  // Halo rows of the middle tensor, or all of it for every part, are computed more than once.
+  int64_t middle_rows = 0;
+  for (int64_t block = 0; block < g.row_blocks(); ++block) middle_rows += g.MiddleRows(block).size();
+  const auto pointwise_rows = static_cast<double>(depthwise_first ? g.config.rows : g.config.mid_rows);
+  f.flops = f.flops * static_cast<double>(middle_rows) / pointwise_rows +
+            depthwise.flops * (depthwise_first ? parts : 1);
+  f.code_bytes += depthwise.code_bytes;
+  f.weight_bytes += depthwise.weight_bytes;
+  f.tasks = tasks;
+  f.task_weight_bytes = f.weight_bytes / parts;
+  const double image_share = static_cast<double>(w.mb) / tasks;
+  const auto block_bytes = [](int64_t bytes, int64_t blocks) { return static_cast<double>(bytes * blocks); };
+  const int64_t in_blocks = (g.pointwise.workload.ic + g.pointwise.in.BlockFor(g.pointwise.workload.ic) - 1) /
+                            g.pointwise.in.BlockFor(g.pointwise.workload.ic);
+  f.task_input_bytes = depthwise_first
+                           ? depthwise.task_input_bytes * static_cast<double>(g.depthwise.vectors)
+                           : block_bytes(g.pointwise.in_block_bytes, in_blocks) * image_share * parts;
+  const int64_t out_floats = w.oh * w.ow * (depthwise_first ? g.pointwise.workload.oc : w.oc);
+  f.task_output_bytes = static_cast<double>(out_floats) * sizeof(float) * image_share;
+  f.scratch_bytes = static_cast<double>(g.scratch_floats()) * sizeof(float);
+  return f;
+}
+
+namespace {
+
+// Chunks of the 1x1 conv's output channels that one task computes, at most, and the vectors of the largest.
+struct PartSize {
+  int64_t chunks = 1, vectors = 1, chunk_vectors = 1;
+};
+
+PartSize LargestPart(const Schedule& g) {
+  PartSize size;
+  for (int64_t part = 0; part < g.config.parts; ++part) {
+    const RowRange chunks = g.Chunks(part);
+    int64_t vectors = 0;
+    for (int64_t i = chunks.first; i < chunks.last; ++i) {
+      vectors += g.pointwise.chunks[i].vectors;
+      size.chunk_vectors = std::max<int64_t>(size.chunk_vectors, g.pointwise.chunks[i].vectors);
+    }
+    size.chunks = std::max(size.chunks, chunks.size());
+    size.vectors = std::max(size.vectors, vectors);
+  }
+  return size;
+}
+
+}  // namespace
+
+LoopNest NestOf(const Schedule& g) {
+  const ConvWorkload& depthwise = g.depthwise.rows.workload;
+  const bool depthwise_first = g.kind == PairKind::kDepthwiseFirst;
+  const int64_t lanes = g.pointwise.vector_floats;
+  const PartSize size = LargestPart(g);
+  const int64_t chunk = size.chunk_vectors * lanes;
+  LoopNest nest;
+  nest.tasks = {LoopOver("mb", depthwise.mb, 1, LoopKind::kTasks),
+                {"oc", g.config.parts, size.chunks * chunk, LoopKind::kTasks, "of the 1x1 conv"},
+                LoopOver("oh", depthwise.oh, g.config.rows, LoopKind::kTasks, "output rows of a task")};
+  LoopPart planes = depthwise::PlaneLoops(g.depthwise, depthwise_first ? g.depthwise.vectors : size.vectors);
+  planes.title = depthwise_first ? "depthwise, into scratch" : "depthwise, from scratch";
+  LoopPart rows;
+  rows.title = depthwise_first ? "1x1, from scratch" : "1x1, into scratch";
+  rows.loops = {LoopOver("oc", size.chunks * chunk, chunk, LoopKind::kLoop, "chunks of channels")};
+  if (!depthwise_first) {
+    const int64_t calls = (g.scratch_rows + g.config.mid_rows - 1) / g.config.mid_rows;
+    rows.loops.push_back({"rows between", calls, 1, LoopKind::kLoop,
+                          fmt::format("{} rows at once, those of the halo too", g.config.mid_rows)});
+  }
+  const std::vector<Loop> row = direct::RowLoops(g.pointwise, "pixels");
+  rows.loops.insert(rows.loops.end(), row.begin(), row.end());
+  rows.body = direct::RowBody(g.pointwise);
+  if (depthwise_first) {
+    nest.parts = {std::move(planes), std::move(rows)};
+  } else {
+    nest.parts = {std::move(rows), std::move(planes)};
+  }
+  direct::SetTileBytes(g.pointwise, nest);
+  return nest;
+}
+
 namespace {
 
 constexpr std::string_view kDepthwisePrefix = "dw_";
@@ -122,6 +286,9 @@ DepthwisePairConfig ReadConfig(const ConvWorkload& w, const Target& cpu, const C
   return c;
 }
 
+namespace {
+
+// Precondition here and below: a pair.
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const PairKind kind = KindOf(w);
   const PairConvs convs = ConvsOf(w);
@@ -155,6 +322,7 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   });
 }
 
+// A config without tuning. Invalid only when the depthwise kernel is too large for every config.
 Config Default(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Space(w, cpu);
   const PairConvs convs = ConvsOf(w);
@@ -186,4 +354,27 @@ Support Supports(const ConvWorkload& w, const Target&) {
   return FitsDisplacements(w);
 }
 
-}  // namespace tilesmith::depthwise_pair
+double ErrorFactor(const ConvWorkload&, const Config& config) {
+  return config.Get("dw_pairs") != 0 ? depthwise::kPairErrorFactor : 1;
+}
+
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
+  return MakeSchedule(w, ReadConfig(w, cpu, config), cpu);
+}
+
+}  // namespace
+}  // namespace depthwise_pair
+
+const ConvTemplate& DepthwisePairTemplate() {
+  static const X86Template<depthwise_pair::Schedule> instance({.name = "depthwise_pair",
+                                                               .fuses = true,
+                                                               .supports = depthwise_pair::Supports,
+                                                               .preset_decides = true,
+                                                               .space = depthwise_pair::Space,
+                                                               .preset = depthwise_pair::Default,
+                                                               .read = depthwise_pair::ReadSchedule,
+                                                               .error_factor = depthwise_pair::ErrorFactor});
+  return instance;
+}
+
+}  // namespace tilesmith

@@ -1,3 +1,8 @@
+// Direct convolution, dense or in groups of more than half a vector: any kernel, stride, padding, dilation
+// and channel count. Register tile of output channels x output positions, weights streamed, input elements
+// broadcast. The loop structure is the usual one for NCHW[x]c (Georganas et al., "Anatomy of High-Performance
+// Deep Learning Convolutions on SIMD Architectures", 2018); the tiling of edges and tails is original.
+//
 // The direct template's knobs, read once from a Config into a plain struct.
 #pragma once
 
@@ -9,7 +14,8 @@
 #include "ops/conv/workload.h"
 #include "templates/base/conv_template.h"
 
-namespace tilesmith::direct {
+namespace tilesmith {
+namespace direct {
 
 // Where an input element lives while it is multiplied with the weight vectors of one input channel.
 enum class Broadcast {
@@ -78,30 +84,43 @@ bool IsTileValid(const DirectConfig& config, int64_t width, int64_t outputs, con
 // Why a config whose values its knobs have is not valid in the space of `cpu`; empty when it is.
 std::string WhyInvalid(const ConvWorkload& workload, const Target& cpu, const DirectConfig& config);
 
-Support SupportsOf(Factors factors, const ConvWorkload& workload, const Target& cpu);
-ConfigSpace SpaceOf(Factors factors, const ConvWorkload& workload, const Target& cpu);
+// Which vector register holds what in the direct kernel. A plan that needs more registers than the CPU has
+// makes the config invalid before a byte is emitted.
+//
+//   [0, accumulators)             output tile, vector v of position w at v * positions + w
+//   [first_broadcast, + count)    input elements, used in turn so that loads run ahead
+//   [first_weight, registers)     weight vectors held in registers
+// Before and after the channel loop everything from first_broadcast on is scratch.
+struct RegisterPlan {
+  int accumulators = 0;
+  int first_broadcast = 0;
+  int broadcasts = 0;
+  int first_weight = 0;
+  int weights = 0;
+  bool fits = false;
+};
 
-// Why there is no config that is valid and decent everywhere; "" when there is.
-std::string WhyNoDefault(Factors factors, const ConvWorkload& workload, const Target& cpu);
-// A config without tuning: the widest tile that fits the registers, vector-width blocks. Precondition:
-// WhyNoDefault is empty.
-Config DefaultOf(Factors factors, const ConvWorkload& workload, const Target& cpu);
+// Scratch registers that the epilogue needs beside the accumulators.
+constexpr int kEpilogueScratch = 2;
 
-// As in TaskPlaces, in f32.
-std::optional<Config> RowsDefault(const ConvWorkload& workload, const Target& cpu);
-
-// The same as TemplateParts takes them.
-template <Factors kFactors>
-Support Supports(const ConvWorkload& workload, const Target& cpu) {
-  return SupportsOf(kFactors, workload, cpu);
+inline RegisterPlan PlanRegisters(int vectors, int positions, Broadcast broadcast, int registers) {
+  constexpr int kMaxBroadcasts = 4;
+  RegisterPlan plan;
+  plan.accumulators = vectors * positions;
+  plan.weights = broadcast == Broadcast::kMixed ? vectors - 1 : vectors;
+  plan.first_weight = registers - plan.weights;
+  plan.first_broadcast = plan.accumulators;
+  const int room = plan.first_weight - plan.accumulators;
+  const int needed = broadcast == Broadcast::kEmbedded ? 0 : 1;
+  plan.fits = room >= needed && plan.accumulators + kEpilogueScratch <= registers;
+  plan.broadcasts = needed == 0 || room < 0 ? 0 : room < kMaxBroadcasts ? room : kMaxBroadcasts;
+  return plan;
 }
-template <Factors kFactors>
-ConfigSpace Space(const ConvWorkload& workload, const Target& cpu) {
-  return SpaceOf(kFactors, workload, cpu);
-}
-template <Factors kFactors>
-Config Default(const ConvWorkload& workload, const Target& cpu) {
-  return DefaultOf(kFactors, workload, cpu);
-}
 
-}  // namespace tilesmith::direct
+}  // namespace direct
+
+const ConvTemplate& DirectTemplate();
+// The same with factors of bf16, two input channels at a time, summed in f32, on CPUs with AVX-512 BF16; on
+// others the same with input, output or both stored in bf16.
+const ConvTemplate& DirectBf16Template();
+}  // namespace tilesmith

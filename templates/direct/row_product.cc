@@ -6,7 +6,7 @@
 #include <array>
 #include <limits>
 
-#include "templates/base/support_checks.h"
+#include "templates/base/conv_template.h"
 
 namespace tilesmith::direct {
 

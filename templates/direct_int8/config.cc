@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "templates/base/part_sizes.h"
+#include "templates/base/config.h"
 #include "templates/base/schedule_template.h"
 #include "templates/direct_int8/depthwise_kernel.h"
 #include "templates/direct_int8/depthwise_loops.h"
@@ -260,7 +260,7 @@ LoopNest NestOf(const Schedule& s) {
 
 const ConvTemplate& DirectInt8Template() {
   static const ScheduleTemplate<direct_int8::Schedule> instance({.name = "direct_int8",
-                                                                 .bytes = true,
+                                                                 .type = DataType::kI8,
                                                                  .supports = direct_int8::Supports,
                                                                  .space = direct_int8::Space,
                                                                  .preset = direct_int8::Default,

@@ -3,15 +3,190 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
-#include "templates/base/support_checks.h"
+#include "templates/base/conv_template.h"
+#include "templates/base/schedule_template.h"
 #include "templates/grouped/lane_swaps.h"
-#include "templates/grouped/register_plan.h"
-#include "templates/grouped/schedule.h"
 
-namespace tilesmith::grouped {
+namespace tilesmith {
+namespace grouped {
+namespace {
+
+Spread SpreadOf(int64_t channels, int vector_floats, int64_t sums, bool pairs) {
+  const bool whole = channels % vector_floats == 0 && sums == 1;
+  if (pairs) return whole ? Spread::kBroadcast : Spread::kIndex;
+  if (sums > 1) return Spread::kSwaps;
+  if (whole) return Spread::kBroadcast;
+  return channels == 2 ? Spread::kPairs : channels == 4 ? Spread::kQuads : Spread::kIndex;
+}
+
+}  // namespace
+
+Schedule MakeSchedule(const ConvWorkload& workload, const GroupedConfig& config) {
+  Schedule g;
+  g.workload = Flattened(workload, config.flat_width);
+  g.image_rows = workload.oh;
+  const ConvWorkload& w = g.workload;
+  g.config = config;
+  const auto vector_floats = static_cast<int>(config.lanes);
+  g.vector_floats = vector_floats;
+  g.channels = w.ic / w.g;
+  g.spread = SpreadOf(g.channels, vector_floats, config.sums, config.pairs);
+  g.in_layout = LayoutOfBlockKnob(config.ic_block).WithType(config.types.in);
+  g.out_layout = LayoutOfBlockKnob(config.oc_block).WithType(config.types.out);
+  g.in = ImageStrides(g.in_layout, w.ic, w.ih, w.iw);
+  g.out = ImageStrides(g.out_layout, w.oc, w.oh, w.ow);
+  g.tiles = CutRow(w, {w.iw, w.ow, config.width_tile, config.balance_tiles});
+  g.vectors = (w.oc + vector_floats - 1) / vector_floats;
+  g.partial_lanes = static_cast<int>(w.oc % vector_floats);
+  if (!g.out_layout.is_nhwc()) g.zero_vectors = g.out_layout.PaddedChannels(w.oc) / vector_floats - g.vectors;
+  return g;
+}
+
+int64_t Schedule::FirstInput(int64_t vector) const {
+  const int64_t channel = vector * vector_floats;
+  return spread == Spread::kBroadcast ? channel / channels * channels : channel;
+}
+
+std::vector<InputColumn> InputColumnsOf(const ConvWorkload& w, const TileRun& tile) {
+  std::map<int64_t, InputColumn> columns;
+  for (int position = 0; position < tile.width; ++position) {
+    for (int kernel_column = 0; kernel_column < w.kw; ++kernel_column) {
+      const int64_t offset = position * w.sw + kernel_column * (w.dw + 1);
+      const int64_t absolute = tile.first * w.sw - w.pw + offset;
+      if (tile.edge && (absolute < 0 || absolute >= w.iw)) continue;
+      InputColumn& column = columns[offset];
+      column.offset = offset;
+      column.taps.push_back({position, kernel_column});
+    }
+  }
+  std::vector<InputColumn> ascending;
+  ascending.reserve(columns.size());
+  for (auto& [offset, column] : columns) ascending.push_back(std::move(column));
+  return ascending;
+}
+
+TaskGrid GridOf(const Schedule& g) {
+  const ConvWorkload& w = g.workload;
+  return {.images = w.mb,
+          .channels = g.vectors,
+          .rows = g.row_blocks(),
+          .channels_inner = g.config.oc_inner,
+          .height = g.image_rows,
+          .row_units = w.oh * w.ow / g.image_rows,
+          .part_units = g.rows_per_task() * w.ow};
+}
+
+LoopFeatures FeaturesOf(const Schedule& g) {
+  const ConvWorkload& w = g.workload;
+  const GroupedConfig& c = g.config;
+  constexpr double kBytes = sizeof(float);
+  const int64_t taps = g.channels * w.kh * w.kw, weights = g.terms() * w.kh * w.kw;
+  const auto lanes = static_cast<double>(g.vectors * g.vector_floats);
+  const int64_t tile = c.width_tile * c.tile_rows;
+  const int64_t columns =
+      std::min(c.width_tile * w.kw, (c.width_tile - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1);
+  const int64_t weight_loads = (c.hold == Hold::kNothing ? tile : 1) * w.kw * c.sums;
+  const int64_t loads = columns * c.tile_rows + weight_loads;
+  const auto rows = static_cast<double>(std::min(g.rows_per_task(), w.oh));
+  LoopFeatures f;
+  f.flops = 2.0 * lanes * static_cast<double>(w.mb * w.oh * w.ow) * static_cast<double>(taps);
+  f.fma_per_load = static_cast<double>(tile * w.kw * c.sums) / static_cast<double>(loads);
+  f.accumulators = static_cast<double>(tile * c.sums);
+  f.code_bytes = static_cast<double>(EstimateCodeBytes(g));
+  f.weight_bytes = lanes * static_cast<double>(weights) * kBytes;
+  f.tasks = static_cast<double>(w.mb * g.vectors * g.row_blocks());
+  f.task_input_bytes = InputBytes(w, std::min(g.rows_per_task(), w.oh), g.vector_floats) *
+                       static_cast<double>(g.in.element_bytes) / kBytes;
+  f.task_weight_bytes = static_cast<double>(g.vector_floats * weights) * kBytes;
+  f.task_output_bytes = rows * static_cast<double>(w.ow * g.vector_floats * g.out.element_bytes);
+  return f;
+}
+
+int64_t EstimateCodeBytes(const Schedule& g) {
+  constexpr int64_t kLoadBytes = 11, kFmaBytes = 6, kMemoryFmaBytes = 9, kStoreBytes = 32, kSumBytes = 20;
+  const bool from_memory = g.config.hold == Hold::kNothing;
+  const int64_t fma_bytes = from_memory ? kMemoryFmaBytes : kFmaBytes;
+  const std::vector<InputRow> rows = InputRowsOf(g.workload, g.config.tile_rows);
+  int64_t bytes = 0;
+  for (const TileRun& tile : g.tiles) {
+    const auto columns = static_cast<int64_t>(InputColumnsOf(g.workload, tile).size());
+    for (const InputRow& row : rows) {
+      const auto taps = static_cast<int64_t>(row.taps.size()) * g.workload.kw;
+      const int64_t weights = from_memory ? 0 : taps * kLoadBytes;
+      bytes += g.terms() * (weights + taps * tile.width * fma_bytes) +
+               g.spreads() * columns * (g.config.pairs ? 2 : 1) * kLoadBytes;
+    }
+    bytes += g.config.tile_rows * tile.width * (kStoreBytes + (g.config.sums - 1) * kSumBytes);
+  }
+  return bytes;
+}
+
+namespace {
+
+const char* BodyOf(Spread spread, bool pairs) {
+  switch (spread) {
+    case Spread::kPairs:
+    case Spread::kQuads:
+      return "sum += weights * input, permuted within its groups";
+    case Spread::kIndex:
+      return pairs ? "sum += pairs of weights * pairs of input (bf16), permuted by an index register"
+                   : "sum += weights * input, permuted by an index register";
+    case Spread::kBroadcast:
+      return pairs ? "sum += pairs of weights * pairs of input (bf16), broadcast"
+                   : "sum += weights * input, broadcast";
+    case Spread::kSwaps:
+      return "sum += weights * input; the lanes of the sums are swapped in the end";
+  }
+  return "";
+}
+
+const char* HoldText(Hold hold) {
+  switch (hold) {
+    case Hold::kNothing:
+      return "weights are operands of the FMAs";
+    case Hold::kWeights:
+      return "weights in registers";
+    case Hold::kInputs:
+      return "inputs in registers";
+  }
+  return "";
+}
+
+}  // namespace
+
+LoopNest NestOf(const Schedule& g) {
+  const ConvWorkload& w = g.workload;
+  const GroupedConfig& c = g.config;
+  const int64_t lanes = g.vector_floats, width = std::min(c.width_tile, w.ow), step = g.step_channels();
+  const Loop vectors = LoopOver("oc", g.vectors * lanes, lanes, LoopKind::kTasks, "several groups a vector");
+  const Loop rows = LoopOver("oh", w.oh, g.rows_per_task(), LoopKind::kTasks, "output rows of a task");
+  LoopNest nest;
+  nest.tasks = {LoopOver("mb", w.mb, 1, LoopKind::kTasks), c.oc_inner ? rows : vectors,
+                c.oc_inner ? vectors : rows};
+  LoopPart part;
+  part.loops = {LoopOver("oh", g.rows_per_task(), c.tile_rows, LoopKind::kLoop),
+                LoopOver("ow", w.ow, width, LoopKind::kLoop, "register tiles"),
+                LoopOver("kh", w.kh, 1, LoopKind::kUnrolled),
+                LoopOver("ic", g.channels, c.sums * step, LoopKind::kUnrolled, "of the group"),
+                LoopOver("kw", w.kw, 1, LoopKind::kUnrolled, HoldText(c.hold)),
+                LoopOver("ic", c.sums * step, step, LoopKind::kUnrolled, "register tile: sums of an output"),
+                LoopOver("oh", c.tile_rows, 1, LoopKind::kUnrolled, "register tile: rows"),
+                LoopOver("ow", width, 1, LoopKind::kUnrolled, "register tile: positions"),
+                LoopOver("oc", lanes, 1, LoopKind::kVector)};
+  part.body = BodyOf(g.spread, c.pairs);
+  nest.parts = {std::move(part)};
+  const int64_t input_rows = std::min(w.ih, (c.tile_rows - 1) * w.sh + (w.kh - 1) * (w.dh + 1) + 1);
+  const int64_t columns = std::min(w.iw, (width - 1) * w.sw + (w.kw - 1) * (w.dw + 1) + 1);
+  nest.tile_input_bytes = static_cast<double>(input_rows * columns * lanes * g.in.element_bytes);
+  nest.tile_weight_bytes = static_cast<double>(g.terms() * w.kh * w.kw * lanes * kFloatBytes);
+  nest.tile_output_bytes = static_cast<double>(c.tile_rows * width * lanes * g.out.element_bytes);
+  return nest;
+}
+
 namespace {
 
 constexpr int64_t kMinTapBytes = 6;  // of an input channel
@@ -116,6 +291,8 @@ GroupedConfig ReadConfig(const Config& config, const Target& cpu) {
   return c;
 }
 
+namespace {
+
 Support Supports(const ConvWorkload& w, const Target& cpu) {
   if (w.g == 1) return Support::No("not a grouped convolution");
   if (w.ic != w.oc) {
@@ -142,6 +319,8 @@ Support Supports(const ConvWorkload& w, const Target& cpu) {
   return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
 }
 
+// The same of grouped_bf16, whose input, output or both are stored in bf16: groups of less than a vector and,
+// with pairs, of whole ones.
 Support SupportsBf16(const ConvWorkload& w, const Target& cpu) {
   const int64_t channels = w.ic / w.g, vector = cpu.vector_floats();
   const bool parts = channels < vector && vector % channels == 0;
@@ -151,8 +330,6 @@ Support SupportsBf16(const ConvWorkload& w, const Target& cpu) {
   }
   return Supports(w, cpu);
 }
-
-namespace {
 
 std::vector<Knob> Knobs(const ConvWorkload& w, const Target& cpu) {
   const std::vector<int64_t> flat_widths = LongerRowWidths(w);
@@ -202,8 +379,6 @@ Config DefaultIn(const ConfigSpace& space, const ConvWorkload& w, const Target& 
   return make({1, 1, 1, Hold::kNothing});
 }
 
-}  // namespace
-
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   return ConfigSpace(Knobs(w, cpu),
                      [w, cpu](const Config& config) { return WhyInvalid(w, ReadConfig(config, cpu)); });
@@ -220,6 +395,7 @@ ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
   });
 }
 
+// A config without tuning: the widest tile that fits the registers, vector-width blocks.
 Config Default(const ConvWorkload& w, const Target& cpu) {
   return DefaultIn(Space(w, cpu), w, cpu, std::nullopt);
 }
@@ -228,4 +404,32 @@ Config Bf16Default(const ConvWorkload& w, const Target& cpu) {
   return DefaultIn(Bf16Space(w, cpu), w, cpu, StoredTypes{DataType::kBf16, DataType::kBf16});
 }
 
-}  // namespace tilesmith::grouped
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
+  return MakeSchedule(w, ReadConfig(config, cpu));
+}
+
+}  // namespace
+}  // namespace grouped
+
+const ConvTemplate& GroupedBf16Template() {
+  static const X86Template<grouped::Schedule> instance({.name = "grouped_bf16",
+                                                        .type = DataType::kBf16,
+                                                        .supports = grouped::SupportsBf16,
+                                                        .space = grouped::Bf16Space,
+                                                        .preset = grouped::Bf16Default,
+                                                        .read = grouped::ReadSchedule,
+                                                        .type_knobs = {"in_type", "out_type"},
+                                                        .factors = DataType::kBf16});
+  return instance;
+}
+
+const ConvTemplate& GroupedTemplate() {
+  static const X86Template<grouped::Schedule> instance({.name = "grouped",
+                                                        .supports = grouped::Supports,
+                                                        .space = grouped::Space,
+                                                        .preset = grouped::Default,
+                                                        .read = grouped::ReadSchedule});
+  return instance;
+}
+
+}  // namespace tilesmith

@@ -1,12 +1,19 @@
+// The portable template: plain C++ built once per instruction set. Supports every workload with
+// nothing fused in front of the conv on every CPU, in any pair of layouts; the fallback where no generated
+// kernel applies.
+//
 // The portable template's knobs, read once from a Config into a plain struct.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "layouts/base/target.h"
 #include "templates/base/conv_template.h"
 
-namespace tilesmith::portable {
+namespace tilesmith {
+namespace portable {
 
 struct PortableConfig {
   int64_t ic_block = 16;    // x of the input's NCHW[x]c; 0 is NHWC
@@ -18,9 +25,35 @@ struct PortableConfig {
 
 PortableConfig ReadConfig(const Config& config);
 
-Support Supports(const ConvWorkload& workload, const Target& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
-// A config without tuning.
-Config Default(const ConvWorkload& workload, const Target& cpu);
+// The portable template's workload and config, with what its estimates need.
+struct Schedule {
+  ConvWorkload workload;
+  PortableConfig config;
+  Layout in, out;
+  int vector_floats = 4;
+};
 
-}  // namespace tilesmith::portable
+Schedule MakeSchedule(const ConvWorkload& workload, const PortableConfig& config, int vector_floats);
+
+// A task is some rows of a group or, with vectors over channels, of a chunk of channels.
+TaskGrid GridOf(const Schedule& schedule);
+LoopFeatures FeaturesOf(const Schedule& schedule);
+LoopNest NestOf(const Schedule& schedule);
+std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights);
+
+// Output channels that vectors over channels compute together.
+struct Chunk {
+  int64_t first = 0;  // output channel
+  int64_t count = 0;  // real channels
+  int lanes = 0;
+};
+std::vector<Chunk> ChunksOf(const Schedule& schedule);
+// Whether vectors over channels hold the channels of a depthwise conv, whose blocks are equal and vectors.
+bool IsDepthwise(const ConvWorkload& workload, int64_t in_block, int64_t out_block);
+// Scratch of one thread that works over width.
+int64_t PlaneScratchFloats(const ConvWorkload& workload, int64_t rows);
+
+}  // namespace portable
+
+const ConvTemplate& PortableTemplate();
+}  // namespace tilesmith

@@ -8,12 +8,14 @@
 #include <set>
 #include <vector>
 
+#include "templates/base/conv_template.h"
 #include "templates/base/image_strides.h"
-#include "templates/base/support_checks.h"
+#include "templates/base/schedule_template.h"
 #include "templates/direct/row_product.h"
 #include "templates/winograd/schedule.h"
 
-namespace tilesmith::winograd {
+namespace tilesmith {
+namespace winograd {
 namespace {
 
 constexpr int64_t kMaxBlockScratchBytes = 16LL << 20;   // per thread: beyond, stages do as well
@@ -138,8 +140,6 @@ std::vector<Knob> Knobs(const ConvWorkload& w, const Target& cpu) {
   return knobs;
 }
 
-}  // namespace
-
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   return ConfigSpace(Knobs(w, cpu),
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config, cpu)); });
@@ -157,8 +157,6 @@ ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
     return reason.empty() ? WhyInvalid(w, cpu, c) : reason;
   });
 }
-
-namespace {
 
 struct Preset {
   Config config;
@@ -197,8 +195,7 @@ Preset PresetWith(const Config& types, const ConvWorkload& w, const Target& cpu,
   return best;
 }
 
-}  // namespace
-
+// A config without tuning.
 Config Default(const ConvWorkload& w, const Target& cpu) {
   return PresetWith({}, w, cpu, Space(w, cpu)).config;
 }
@@ -232,4 +229,38 @@ Support Supports(const ConvWorkload& w, const Target&) {
   return FitsDisplacements(w);
 }
 
-}  // namespace tilesmith::winograd
+Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
+  return MakeSchedule(w, ReadConfig(config, cpu), cpu.vector_floats());
+}
+
+}  // namespace
+}  // namespace winograd
+
+const ConvTemplate& WinogradTemplate() {
+  static const X86Template<winograd::Schedule> instance({.name = "winograd",
+                                                         .supports = winograd::Supports,
+                                                         .preset_decides = true,
+                                                         .space = winograd::Space,
+                                                         .preset = winograd::Default,
+                                                         .read = winograd::ReadSchedule,
+                                                         .error_factor = winograd::ErrorFactor,
+                                                         .cycles = winograd::CyclesOf});
+  return instance;
+}
+
+const ConvTemplate& WinogradBf16Template() {
+  static const X86Template<winograd::Schedule> instance({.name = "winograd_bf16",
+                                                         .type = DataType::kBf16,
+                                                         .supports = winograd::Supports,
+                                                         .preset_decides = true,
+                                                         .space = winograd::Bf16Space,
+                                                         .preset = winograd::Bf16Default,
+                                                         .read = winograd::ReadSchedule,
+                                                         .type_knobs = {"in_type", "out_type"},
+                                                         .error_factor = winograd::ErrorFactor,
+                                                         .bf16_noise = winograd::Bf16Noise,
+                                                         .cycles = winograd::CyclesOf});
+  return instance;
+}
+
+}  // namespace tilesmith

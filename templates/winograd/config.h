@@ -1,3 +1,7 @@
+// Winograd convolution, F(2 x 2), F(4 x 4) and F(6 x 6) for dense 3x3 convs of stride 1: 2.25, 4 and 5.06
+// times fewer multiplications than the direct template, at the price of larger rounding errors and of
+// transforms. With stride 2, tiles of 2, 3 and 4: 1.44, 1.65 and 1.78 times fewer.
+//
 // The Winograd template's knobs, read once from a Config into a plain struct.
 #pragma once
 
@@ -5,11 +9,12 @@
 
 #include "layouts/base/target.h"
 #include "ops/conv/workload.h"
+#include "templates/base/config.h"
 #include "templates/base/conv_template.h"
-#include "templates/base/type_knobs.h"
 #include "templates/direct/config.h"
 
-namespace tilesmith::winograd {
+namespace tilesmith {
+namespace winograd {
 
 // What a task is. The products of one element xi of the T x T transformed windows are one matrix product.
 enum class Partition {
@@ -35,12 +40,12 @@ direct::Factors ProductFactors(const Config& config);
 // them.
 WinogradConfig ReadConfig(const Config& config, const Target& cpu);
 
-Support Supports(const ConvWorkload& workload, const Target& cpu);
-ConfigSpace Space(const ConvWorkload& workload, const Target& cpu);
-ConfigSpace Bf16Space(const ConvWorkload& workload, const Target& cpu);
+}  // namespace winograd
 
-// A config without tuning.
-Config Default(const ConvWorkload& workload, const Target& cpu);
-Config Bf16Default(const ConvWorkload& workload, const Target& cpu);
+// Name "winograd".
+const ConvTemplate& WinogradTemplate();
+// "winograd_bf16": the same with input, output or both stored in bf16. Products are in f32, or, of the
+// smallest tile, whose errors grow least, in bf16 on CPUs with AVX-512 BF16.
+const ConvTemplate& WinogradBf16Template();
 
-}  // namespace tilesmith::winograd
+}  // namespace tilesmith

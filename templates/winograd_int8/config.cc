@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "templates/base/part_sizes.h"
+#include "templates/base/config.h"
 #include "templates/base/schedule_template.h"
 #include "templates/base/window_plan.h"
 #include "templates/int8/byte_conv.h"
@@ -197,7 +197,7 @@ LoopNest NestOf(const Schedule& s) {
 
 const ConvTemplate& WinogradInt8Template() {
   static const ScheduleTemplate<winograd_int8::Schedule> instance({.name = "winograd_int8",
-                                                                   .bytes = true,
+                                                                   .type = DataType::kI8,
                                                                    .supports = winograd_int8::Supports,
                                                                    .space = winograd_int8::Space,
                                                                    .preset = winograd_int8::Default,

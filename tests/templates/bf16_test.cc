@@ -215,13 +215,8 @@ TEST_P(Bf16Conv, ReadsAndWritesBothTypes) {
   }
 }
 
-// Those of a GPU are emulated elsewhere.
-std::vector<const ConvTemplate*> OfThisProcess() {
-  std::vector<const ConvTemplate*> templates;
-  std::ranges::copy_if(Bf16ConvTemplates(), std::back_inserter(templates),
-                       [](const ConvTemplate* one) { return one->DeviceKind() == kCpuDevice; });
-  return templates;
-}
+// The templates of a GPU are emulated elsewhere.
+std::vector<const ConvTemplate*> OfThisProcess() { return ConvTemplates(kCpuDevice, DataType::kBf16); }
 
 TEST(Bf16Templates, OnlyTilesAreRefusedWithoutTheInstructions) {
   const ConvWorkload dense = ParseWorkload("ic64ih14oc64kh3ph1"),

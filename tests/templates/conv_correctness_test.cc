@@ -14,8 +14,7 @@
 #include "ops/conv/conv.h"
 #include "templates/base/conv_error.h"
 #include "templates/base/conv_template.h"
-#include "templates/base/task_places.h"
-#include "templates/matmul/template.h"
+#include "templates/matmul/config.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/magnitude.h"
 #include "tests/support/random_config.h"
@@ -127,8 +126,7 @@ void Check(const Case& c) {
   RunKernel(*kernel, {inputs, target.output_view(image + gap), scratch.floats()}, threads, split);
   for (int stage = 0; stage < kernel->Stages(); ++stage)
     EXPECT_EQ(kernel->Grid(stage).tasks(), kernel->Tasks(stage)) << "stage " << stage;
-  const TaskGrid grid = PlacesOf(*c.conv_template)->Grid(w, c.config, c.cpu),
-                 built = kernel->Grid(kernel->Stages() - 1);
+  const TaskGrid grid = c.conv_template->Grid(w, c.config, c.cpu), built = kernel->Grid(kernel->Stages() - 1);
   EXPECT_EQ(std::tie(grid.images, grid.channels, grid.rows, grid.channels_inner, grid.height, grid.row_units,
                      grid.part_units),
             std::tie(built.images, built.channels, built.rows, built.channels_inner, built.height,
@@ -157,7 +155,7 @@ TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
     const ConfigSpace space = conv_template.Space(c.workload, c.cpu);
     c.config = conv_template.Default(c.workload, c.cpu);
     ASSERT_EQ(space.WhyInvalid(c.config), "") << c.Text();
-    const std::optional<Config> rows = PlacesOf(conv_template)->RowsDefault(c.workload, c.cpu);
+    const std::optional<Config> rows = conv_template.RowsDefault(c.workload, c.cpu);
     if (rows) {
       EXPECT_EQ(space.WhyInvalid(*rows), "") << c.Text();
     }
@@ -176,7 +174,7 @@ TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
 }
 
 std::vector<const ConvTemplate*> TemplatesToTest() {
-  std::vector<const ConvTemplate*> templates(ConvTemplates().begin(), ConvTemplates().end());
+  std::vector<const ConvTemplate*> templates = ConvTemplates();
   templates.push_back(&ExampleTemplate());
   return templates;
 }

@@ -1,8 +1,7 @@
 // What the sweep over random workloads cannot see: reasons, shapes at the limits, and a longer look at pairs.
 #include <gtest/gtest.h>
 
-#include "templates/depthwise_pair/schedule.h"
-#include "templates/depthwise_pair/template.h"
+#include "templates/depthwise_pair/config.h"
 #include "tests/support/random_workload.h"
 #include "tests/templates/exact_conv.h"
 
@@ -54,7 +53,7 @@ TEST(DepthwisePairSchedule, TasksCoverTheMiddleTensor) {
   const Target cpu = CpuWith(Isa::kAvx512);
   for (const int64_t rows : {1, 2, 4, 7, 15}) {
     for (const int64_t parts : {1, 2, 3}) {
-      Config config = Default(w, cpu);
+      Config config = DepthwisePairTemplate().Default(w, cpu);
       DepthwisePairConfig c = ReadConfig(w, cpu, config);
       c.rows = c.depthwise.rows = rows;
       c.parts = parts;

@@ -6,9 +6,9 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
 #include "ops/conv/conv.h"
+#include "templates/depthwise/config.h"
 #include "templates/depthwise/row_pairs.h"
 #include "templates/depthwise/schedule.h"
-#include "templates/depthwise/template.h"
 #include "tests/templates/exact_conv.h"
 
 namespace tilesmith::depthwise {

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 
 #include "templates/base/image_strides.h"
+#include "templates/direct/config.h"
 #include "templates/direct/schedule.h"
-#include "templates/direct/template.h"
 #include "tests/templates/exact_conv.h"
 
 namespace tilesmith {

@@ -2,10 +2,9 @@
 
 #include <random>
 
+#include "templates/direct/config.h"
 #include "templates/direct/packing.h"
-#include "templates/direct/register_plan.h"
 #include "templates/direct/schedule.h"
-#include "templates/direct/template.h"
 
 namespace tilesmith::direct {
 namespace {

@@ -2,9 +2,7 @@
 // their reasons, and the arithmetic of its edges.
 #include <gtest/gtest.h>
 
-#include "templates/few_outputs/register_plan.h"
-#include "templates/few_outputs/schedule.h"
-#include "templates/few_outputs/template.h"
+#include "templates/few_outputs/config.h"
 #include "tests/templates/exact_conv.h"
 
 namespace tilesmith::few_outputs {

@@ -2,10 +2,8 @@
 // reasons, and the arithmetic of its loop nest.
 #include <gtest/gtest.h>
 
+#include "templates/grouped/config.h"
 #include "templates/grouped/lane_swaps.h"
-#include "templates/grouped/register_plan.h"
-#include "templates/grouped/schedule.h"
-#include "templates/grouped/template.h"
 #include "tests/templates/exact_conv.h"
 
 namespace tilesmith::grouped {

@@ -2,7 +2,7 @@
 // and their reasons.
 #include <gtest/gtest.h>
 
-#include "templates/grouped_winograd/template.h"
+#include "templates/grouped_winograd/config.h"
 #include "tests/templates/exact_conv.h"
 
 namespace tilesmith {

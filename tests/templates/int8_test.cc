@@ -11,7 +11,7 @@
 #include "layouts/transform.h"
 #include "ops/quantize/quantized_data.h"
 #include "templates/amx_int8/config.h"
-#include "templates/base/task_places.h"
+#include "templates/base/conv_template.h"
 #include "templates/direct_int8/config.h"
 #include "templates/winograd_int8/config.h"
 #include "tests/support/guarded_run.h"
@@ -91,7 +91,7 @@ Tensor Compute(const Case& c, const QuantizedData& data, TestRandom& random) {
   const LayoutPair layouts = c.conv_template.Layouts(w, c.config);
   const auto kernel = c.conv_template.Build(w, c.config, c.cpu, {.quantized = data.op.get()});
   EXPECT_FALSE(kernel->PackedWeights().empty());
-  EXPECT_EQ(kernel->Grid(0).tasks(), PlacesOf(c.conv_template)->Grid(w, c.config, c.cpu).tasks());
+  EXPECT_EQ(kernel->Grid(0).tasks(), c.conv_template.Grid(w, c.config, c.cpu).tasks());
   return RunGuarded(*kernel, w, layouts, data.input, w.post.sum ? &*data.residual : nullptr, random);
 }
 

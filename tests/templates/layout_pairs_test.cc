@@ -11,7 +11,7 @@ namespace tilesmith {
 namespace {
 
 TEST(LayoutPairs, AreThoseThatConfigsCanBeMovedTo) {
-  std::vector<const ConvTemplate*> templates(ConvTemplates().begin(), ConvTemplates().end());
+  std::vector<const ConvTemplate*> templates = ConvTemplates();
   templates.push_back(&ExampleTemplate());
   Target cpu;
   cpu.isa = Isa::kAvx2;

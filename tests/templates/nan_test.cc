@@ -106,8 +106,7 @@ TEST_P(ConvNan, GoesToTheOutputsThatReadIt) {
   EXPECT_GE(ran, kCases);
 }
 
-INSTANTIATE_TEST_SUITE_P(Templates, ConvNan,
-                         testing::ValuesIn(ConvTemplates().begin(), ConvTemplates().end()),
+INSTANTIATE_TEST_SUITE_P(Templates, ConvNan, testing::ValuesIn(ConvTemplates()),
                          [](const auto& info) { return std::string(info.param->Name()); });
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/transform.h"
 #include "ops/conv/conv.h"
-#include "templates/portable/template.h"
+#include "templates/portable/config.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/random.h"
 #include "tests/support/test_cpu.h"

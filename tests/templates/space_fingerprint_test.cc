@@ -1,6 +1,6 @@
-#include "templates/base/space_fingerprint.h"
-
 #include <gtest/gtest.h>
+
+#include "templates/base/conv_template.h"
 
 namespace tilesmith {
 namespace {

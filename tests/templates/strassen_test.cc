@@ -4,8 +4,7 @@
 #include <cmath>
 
 #include "templates/base/conv_error.h"
-#include "templates/strassen/schedule.h"
-#include "templates/strassen/template.h"
+#include "templates/strassen/config.h"
 #include "tests/support/test_cpu.h"
 
 namespace tilesmith {

@@ -1,6 +1,4 @@
 // What templates promise of the workloads that they support, for every workload there can be.
-#include "templates/base/support_checks.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "templates/base/task_places.h"
+#include "templates/base/conv_template.h"
 #include "tests/support/random_workload.h"
 
 namespace tilesmith {
@@ -74,7 +72,7 @@ TEST(Templates, HaveNoDefaultOfWhatTheyDoNotSupport) {
       if (conv_template->Supports(workload, cpu).ok) continue;
       ++refused;
       EXPECT_EQ(conv_template->DefaultIfSupported(workload, cpu), std::nullopt) << conv_template->Name();
-      EXPECT_EQ(PlacesOf(*conv_template)->RowsDefault(workload, cpu), std::nullopt) << conv_template->Name();
+      EXPECT_EQ(conv_template->RowsDefault(workload, cpu), std::nullopt) << conv_template->Name();
     }
   }
   EXPECT_GT(refused, 500);

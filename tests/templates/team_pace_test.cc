@@ -1,5 +1,3 @@
-#include "templates/cpu_device/team_pace.h"
-
 #include <gtest/gtest.h>
 #include <time.h>
 

@@ -8,8 +8,8 @@
 
 #include "layouts/base/thread_team.h"
 #include "templates/base/conv_error.h"
-#include "templates/direct/template.h"
-#include "templates/winograd/template.h"
+#include "templates/direct/config.h"
+#include "templates/winograd/config.h"
 #include "templates/winograd/transforms.h"
 #include "tests/support/random.h"
 #include "tests/support/test_cpu.h"

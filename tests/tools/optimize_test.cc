@@ -116,8 +116,8 @@ TEST(OptimizeTest, Bf16IsTunedAndItsErrorSaid) {
   EXPECT_GE(json["output_error"], 0);
   EXPECT_LT(json["output_error"], 0.1);
   EXPECT_EQ(Tilesmith(OnSmallNetwork("run", {"--plan", plan, "--runs", "1"})).exit_code, 0);
-  EXPECT_THAT(ReadFile(log),
-              HasBf16(DetectCpu()) ? testing::HasSubstr("bf16") : testing::HasSubstr("direct"));
+  EXPECT_THAT(ReadFile(log), HasTemplates(DetectCpu(), DataType::kBf16) ? testing::HasSubstr("bf16")
+                                                                        : testing::HasSubstr("direct"));
   ExpectRefusal(OnSmallNetwork("optimize", {"--max-output-error", "0.1", "-o", plan}), 2,
                 "--max-output-error is for --precision mixed, not f32");
   ExpectRefusal(OnSmallNetwork("optimize", {"--precision", "mixed", "--max-output-error", "0", "-o", plan}),

@@ -12,7 +12,6 @@
 #include "tests/tools/cli.h"
 #include "tools/cli/system_files.h"
 #include "tools/report/report_data.h"
-#include "tools/report/report_page.h"
 #include "tools/report/write_report.h"
 
 namespace tilesmith {

@@ -149,7 +149,7 @@ class SharedOptionsOf : public testing::TestWithParam<std::string> {
     Names names(std::sregex_token_iterator(text.begin(), text.end(), name), {});
     names.erase("tf32");                             // a GPU's
     if (GetParam() == "bench") names.erase("bf16");  // of workloads: a MODEL's comes with its plan
-    if (!HasBf16(DetectCpu())) names.erase("bf16");
+    if (!HasTemplates(DetectCpu(), DataType::kBf16)) names.erase("bf16");
     return names;
   }
 

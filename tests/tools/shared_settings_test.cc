@@ -148,7 +148,7 @@ TEST(SharedSettingsTest, AreTaken) {
     return settings;
   };
   for (const std::string precision : {"f32", "bf16", "int8", "mixed"}) {
-    if (precision == "bf16" && !HasBf16(DetectCpu())) continue;
+    if (precision == "bf16" && !HasTemplates(DetectCpu(), DataType::kBf16)) continue;
     SCOPED_TRACE(precision);
     const std::string plan = directory.File(precision + ".plan.jsonl");
     EXPECT_NO_THROW(Tune(files.model, plan, with_all(TuneSettings(), precision)));

@@ -16,9 +16,9 @@
 #include "tests/support/temporary_files.h"
 #include "tests/tools/busy_programs.h"
 #include "tests/tools/cli.h"
+#include "tools/bench/stream_sweep.h"
 #include "tools/cli/model.h"
 #include "tools/peers/onnx_runtime.h"
-#include "tools/peers/stream_sweep.h"
 
 namespace tilesmith {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "layouts/base/error.h"
+#include "tools/bench/bench_model.h"
 #include "tools/network/explain_report.h"
-#include "tools/peers/bench_model.h"
 
 namespace tilesmith {
 namespace {

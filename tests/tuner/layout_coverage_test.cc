@@ -1,9 +1,8 @@
-#include "tuner/layout_coverage.h"
-
 #include <gtest/gtest.h>
 
 #include "tests/tuner/support/fake_template.h"
 #include "tests/tuner/support/sample_records.h"
+#include "tuner/layout_search.h"
 
 namespace tilesmith {
 namespace {

@@ -50,7 +50,7 @@ TEST(Precision, KeepsTheRecordsOfItsTypes) {
 TEST(Bf16Templates, AreApartFromTheOthers) {
   for (const ConvTemplate* conv_template : ConvTemplates())
     EXPECT_EQ(conv_template->FactorType(), DataType::kF32) << conv_template->Name();
-  for (const ConvTemplate* conv_template : Bf16ConvTemplates())
+  for (const ConvTemplate* conv_template : ConvTemplates(kCpuDevice, DataType::kBf16))
     EXPECT_EQ(&FindConvTemplate(conv_template->Name()), conv_template);
 }
 

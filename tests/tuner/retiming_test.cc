@@ -1,10 +1,9 @@
-#include "tuner/retiming.h"
-
 #include <gtest/gtest.h>
 
 #include "tests/support/test_cpu.h"
 #include "tests/tuner/support/fake_template.h"
 #include "tests/tuner/support/tune_one.h"
+#include "tuner/task_tuner.h"
 
 namespace tilesmith {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/tuner/support/fake_template.h"
 #include "tests/tuner/support/tune_one.h"
 #include "tuner/measure/process_measurer.h"
-#include "tuner/records/best_records.h"
+#include "tuner/records/record_groups.h"
 #include "tuner/records/record_key.h"
 
 namespace tilesmith {

@@ -1,8 +1,8 @@
-#include "tuner/template_race.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
+
+#include "tuner/task_tuner.h"
 
 namespace tilesmith {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "tools/bench/conv_bench.h"
 #include "tools/cli/report.h"
+#include "tools/cli/targets.h"
 #include "tools/cli/tasks.h"
 
 namespace tilesmith {
@@ -42,5 +43,21 @@ std::vector<Cell> BenchCells(const BenchRow& row, const BenchView& view);
 void AddFusedRows(Report& report, const std::vector<BenchRow>& rows, const TableName& name);
 // The table, the totals, and every row where oneDNN is the faster one.
 BenchTotals AddBenchRows(Report& report, const std::vector<BenchRow>& rows, const BenchView& view);
+
+// Suites beside what is expected of them: one line per suite, and the rows that fall short.
+struct SuiteBench {
+  Suite suite;
+  std::vector<BenchRow> rows;  // as many as were measured before an interruption
+  BenchView view;
+};
+
+// Adds a table per suite, one line for each suite, and every row below its goal.
+void AddSuites(Report& report, const std::vector<SuiteBench>& suites);
+
+// All rows of all suites, with the suite's name in front, the goals behind, and what fused ones take unfused.
+Table SuiteRowsTable(const std::vector<SuiteBench>& suites);
+
+// Over the rows of all suites that oneDNN can do; 0 when there are none.
+double GeometricMeanRatio(const std::vector<SuiteBench>& suites);
 
 }  // namespace tilesmith

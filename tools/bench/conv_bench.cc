@@ -7,13 +7,126 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "layouts/base/check.h"
 #include "layouts/random_tensor.h"
 #include "ops/base/elements.h"
-#include "tools/bench/onednn_side.h"
+#include "ops/conv/conv.h"
+#include "ops/quantize/quantized_data.h"
+#include "tools/onednn/onednn.h"
 
 namespace tilesmith {
+
+// oneDNN's side of a conv: one primitive; for a fused workload two, one run after the other, since oneDNN is
+// not asked to fuse anything in front of a conv.
+class OneDnnSequence {
+ public:
+  // Null when oneDNN cannot do one of them, with the reason in *refusal. `algorithm` is the main conv's; a
+  // conv in front of it is direct. The data is set, the residual with it; all of it is stored as `type`, f32
+  // or, of a conv alone, bf16.
+  static std::unique_ptr<OneDnnSequence> Create(const ConvWorkload& workload, OneDnnAlgorithm algorithm,
+                                                const ConvData& data, DataType type, std::string* refusal);
+
+  // The twin of a convolution of bytes.
+  static std::unique_ptr<OneDnnSequence> Create(const QuantizedData& data, std::string* refusal);
+
+  void Run();
+  void SetResidual(const Tensor& plain) { conv_->SetResidual(plain); }
+  Tensor GetOutput() { return conv_->GetOutput(); }
+
+  std::string ImplName() const;  // "brgconv:avx512_core", or both with a ">" between
+  std::string LayoutsText() const;
+  std::vector<std::span<const std::byte>> PackedWeights() const;
+
+ private:
+  bool CreateFirst(const ConvWorkload& workload, const ConvData& data, std::string* refusal);
+
+  std::unique_ptr<OneDnnPrimitive> first_;  // null where nothing is in front
+  std::unique_ptr<OneDnnConv> conv_;
+};
+
+namespace {
+
+const float* FloatsOf(const std::optional<Tensor>& tensor) { return tensor ? tensor->floats() : nullptr; }
+
+std::unique_ptr<OneDnnPrimitive> MakeInputOps(const ConvWorkload& workload, const ConvData& data,
+                                              const std::string& layout, std::string* refusal) {
+  if (layout == "other") {
+    *refusal = "the conv reads a layout that oneDNN's elementwise primitives are not asked for";
+    return nullptr;
+  }
+  const Shape shape = workload.input_shape();
+  const Activation& activation = workload.pre.activation;
+  if (!workload.pre.scale_shift) {
+    return MakeOneDnnActivation(shape, activation, Layout::Parse(layout), refusal);
+  }
+  return MakeOneDnnScaleShift(shape, {data.scale->floats(), data.shift->floats(), activation},
+                              Layout::Parse(layout), refusal);
+}
+
+}  // namespace
+
+std::unique_ptr<OneDnnSequence> OneDnnSequence::Create(const ConvWorkload& workload,
+                                                       OneDnnAlgorithm algorithm, const ConvData& data,
+                                                       DataType type, std::string* refusal) {
+  if (workload.fused() && type != DataType::kF32) {
+    *refusal = "oneDNN is asked for one convolution alone in " + std::string(DataTypeName(type));
+    return nullptr;
+  }
+  auto sequence = std::make_unique<OneDnnSequence>();
+  sequence->conv_ = OneDnnConv::Create(workload.main_conv(), algorithm,
+                                       {data.weights.floats(), FloatsOf(data.bias)}, refusal, type);
+  if (sequence->conv_ == nullptr) return nullptr;
+  if (workload.fused()) {
+    if (!sequence->CreateFirst(workload, data, refusal)) return nullptr;
+    sequence->conv_->Connect(0, *sequence->first_);
+  }
+  (workload.fused() ? *sequence->first_ : *sequence->conv_).OneDnnPrimitive::SetInput(0, data.input);
+  if (data.residual) sequence->SetResidual(*data.residual);
+  return sequence;
+}
+
+std::unique_ptr<OneDnnSequence> OneDnnSequence::Create(const QuantizedData& data, std::string* refusal) {
+  auto sequence = std::make_unique<OneDnnSequence>();
+  sequence->conv_ = OneDnnConv::Create(*data.op, refusal);
+  if (sequence->conv_ == nullptr) return nullptr;
+  sequence->conv_->SetInput(data.input);
+  if (data.residual) sequence->SetResidual(*data.residual);
+  return sequence;
+}
+
+bool OneDnnSequence::CreateFirst(const ConvWorkload& workload, const ConvData& data, std::string* refusal) {
+  if (workload.before.empty()) {
+    first_ = MakeInputOps(workload, data, conv_->InputLayoutName(), refusal);
+  } else {
+    first_ = OneDnnConv::Create(workload.before[0], OneDnnAlgorithm::kDirect,
+                                {data.before_weights->floats(), FloatsOf(data.before_bias)}, refusal);
+  }
+  return first_ != nullptr;
+}
+
+void OneDnnSequence::Run() {
+  if (first_) first_->Run();
+  conv_->Run();
+}
+
+std::string OneDnnSequence::ImplName() const {
+  return first_ ? first_->ImplName() + ">" + conv_->ImplName() : conv_->ImplName();
+}
+
+std::string OneDnnSequence::LayoutsText() const {
+  const OneDnnPrimitive& reads = first_ ? *first_ : *conv_;
+  return fmt::format("{} -> {}", reads.InputLayoutName(), conv_->OutputLayoutName());
+}
+
+std::vector<std::span<const std::byte>> OneDnnSequence::PackedWeights() const {
+  std::vector<std::span<const std::byte>> weights = {conv_->PackedWeights()};
+  if (first_) weights.push_back(first_->PackedWeights());
+  return weights;
+}
+
 namespace {
 
 constexpr OneDnnAlgorithm kAlgorithms[] = {OneDnnAlgorithm::kDirect, OneDnnAlgorithm::kAuto,

@@ -9,7 +9,7 @@
 #include "layouts/measure/clock.h"
 #include "layouts/random_tensor.h"
 #include "layouts/transform.h"
-#include "templates/cudnn/template.h"
+#include "templates/cudnn/config.h"
 
 namespace tilesmith {
 namespace {

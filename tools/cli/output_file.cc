@@ -12,7 +12,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/streams.h"
-#include "tuner/records/file_kind.h"
+#include "tuner/records/log.h"
 
 namespace tilesmith {
 namespace {

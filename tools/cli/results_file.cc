@@ -13,7 +13,7 @@
 #include "tools/cli/streams.h"
 #include "tools/onednn/onednn.h"
 #include "tuner/cost_model/boosted_trees.h"
-#include "tuner/records/utc_time.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 namespace {

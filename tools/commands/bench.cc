@@ -7,21 +7,51 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "tools/bench/transform_bench.h"
+#include "layouts/transform_benchmark.h"
+#include "tools/bench/bench_gpu.h"
+#include "tools/bench/bench_model.h"
+#include "tools/bench/stream_sweep.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/machine.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/onednn/onednn.h"
-#include "tools/peers/bench_gpu.h"
-#include "tools/peers/bench_model.h"
 #include "tools/peers/onnx_runtime.h"
-#include "tools/peers/stream_sweep.h"
 #include "tools/quantize/in_place.h"
 
 namespace tilesmith {
 namespace {
+
+// Layout transforms beside memcpy: shapes as they occur in CNNs, for every pair of NCHW, NHWC, NCHW8c and
+// NCHW16c. Precondition: a PinnedTeam lives.
+Table TransformTable(const DevicePtr& machine) {
+  const Shape shapes[] = {
+      {1, 3, 224, 224}, {1, 64, 56, 56}, {1, 386, 14, 14}, {1, 2048, 7, 7}, {8, 64, 56, 56}};
+  const Layout layouts[] = {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8), Layout::Blocked(16)};
+  Table table("transforms", "",
+              {{"shape", "shape"},
+               {"from", "from"},
+               {"to", "to"},
+               {"seconds", "ms"},
+               {"copy_seconds", "memcpy ms"},
+               {"ratio", "memcpy / transform"}});
+  for (const Shape& shape : shapes) {
+    for (const Layout& from : layouts) {
+      for (const Layout& to : layouts) {
+        if (SameMemory(shape, from, to)) continue;
+        const TransformTiming timing =
+            MeasureTransform(shape, from, to, machine->target(), machine->threads());
+        table.AddRow({TextCell(ShapeToString(shape)), TextCell(from.ToString()), TextCell(to.ToString()),
+                      MillisecondsCell(timing.seconds), MillisecondsCell(timing.copy_seconds),
+                      RatioCell(timing.copy_seconds / timing.seconds)});
+      }
+    }
+  }
+  return table;
+}
 
 class BenchCommand : public Command {
  public:

@@ -1,3 +1,5 @@
+#include "tuner/cost_model/cost_model.h"
+
 #include <set>
 
 #include "layouts/base/error.h"
@@ -6,7 +8,6 @@
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
-#include "tuner/cost_model/evaluation.h"
 #include "tuner/cost_model/training_history.h"
 
 namespace tilesmith {

@@ -100,9 +100,8 @@ class SpaceCommand : public Command {
                                        {"note", "layouts (in -> out), or why not", 0}}});
     for (const ConvTemplate* conv_template : ConvTemplatesFor(cpu, workload))
       Add(*conv_template, workload, cpu, report, summary);
-    for (const ConvTemplate* conv_template : Bf16ConvTemplates())
-      if (conv_template->DeviceKind() == cpu.device && !workload.bytes)
-        Add(*conv_template, workload, cpu, report, summary);
+    for (const ConvTemplate* conv_template : ConvTemplates(cpu.device, DataType::kBf16))
+      if (!workload.bytes) Add(*conv_template, workload, cpu, report, summary);
     PrintResults(report, json_, cpu);
     return 0;
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "layouts/measure/quantile.h"
-#include "tools/doctor/measurements.h"
+#include "tools/doctor/checkup.h"
 
 namespace tilesmith {
 

@@ -76,7 +76,7 @@ double RequireAgreement(const Graph& graph, NetworkRun& run, const Chain& of, co
 }
 
 // "12 Mul, 2 Resize"
-std::string Counted(const std::vector<std::string>& types) {
+std::string CountedTypes(const std::vector<std::string>& types) {
   std::map<std::string, int> counts;
   for (const std::string& type : types) ++counts[type];
   std::vector<std::string> texts;
@@ -163,7 +163,7 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
     report.Fact("network_onednn_seconds", "  oneDNN ms", MillisecondsCell(bench.onednn_seconds));
     report.Fact("network_onednn_variant", "  its algorithms", TextCell(bench.onednn_variant));
     if (!bench.guests.empty())
-      report.Fact("network_onednn_guests", "  kernels of ours in it", TextCell(Counted(bench.guests)));
+      report.Fact("network_onednn_guests", "  kernels of ours in it", TextCell(CountedTypes(bench.guests)));
     report.Fact("network_onednn_difference", "  difference of outputs",
                 DifferenceCell(bench.onednn_difference, bench.onednn_may_saturate));
     report.Fact("network_ratio", "  ratio",

@@ -25,12 +25,7 @@ double Total(std::span<const StepProfile> steps) {
 
 Cell KibibytesCell(double bytes) { return {bytes, fmt::format("{:.0f}", bytes / 1024)}; }
 
-bool IsConv(const StepProfile& step) {
-  const auto is_named = [&](const ConvTemplate* conv) { return conv->Name() == step.kind; };
-  return std::ranges::any_of(AllConvTemplates(), is_named) ||
-         std::ranges::any_of(Bf16ConvTemplates(), is_named) ||
-         std::ranges::any_of(Int8ConvTemplates(), is_named);
-}
+bool IsConv(const StepProfile& step) { return KnownConvTemplate(step.kind) != nullptr; }
 
 }  // namespace
 

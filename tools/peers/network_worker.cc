@@ -4,7 +4,7 @@
 #include "layouts/measure/quantile.h"
 #include "layouts/measure/sampling.h"
 #include "tools/cli/system_files.h"
-#include "tuner/measure/line_transport.h"
+#include "tuner/measure/transport.h"
 #include "tuner/records/json_fields.h"
 
 namespace tilesmith {

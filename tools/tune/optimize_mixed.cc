@@ -29,7 +29,7 @@ class MixedOptimizer {
       RequireNetwork(request_.plan_path, LoadModel(request_.arguments.model).name(),
                      ReadPlanHeader(request_.plan_path));
     std::vector<Precision> types = {Precision::kF32, Precision::kInt8};
-    if (HasBf16(cpu)) types.insert(types.begin() + 1, Precision::kBf16);
+    if (HasTemplates(cpu, DataType::kBf16)) types.insert(types.begin() + 1, Precision::kBf16);
     const double end = request_.begin + request_.seconds, mixing = end - kForMixing * request_.seconds;
     Tune(Precision::kF32, ShareUntil(mixing, types.size()));
     if (!optimized_.stopped) TimeARun();

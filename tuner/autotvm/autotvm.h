@@ -12,9 +12,12 @@
 // tile_oh rows, the others unroll_kw. Cost 1e9 with a non-zero error_no is a failure.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "layouts/base/target.h"
 #include "tuner/records/record.h"
 
 namespace tilesmith {
@@ -36,5 +39,22 @@ ImportedRecord RecordFromAutotvm(std::string_view line);
 // seconds). Others are written with their own tiles, those of ours that TVM has a name for, and their CPU as
 // target. Throws Error(kUsage) for records of other templates, of fused convs, and of groups.
 std::string RecordToAutotvm(const Record& record);
+
+// Records of a conv alone, for networks that compute more along with it: tuners that know no post-ops, as
+// AutoTVM did, measure the conv by itself.
+//
+// For each of `workloads` that is the record's conv but for its post-ops: the record as if it were of that
+// workload, at the times of its own, with the config that the template accepts there nearest to its own, and
+// `detail` saying so. Fused workloads, and records of unknown templates, give none.
+std::vector<Record> AdoptPostOps(const Record& record, std::span<const ConvWorkload> workloads);
+
+// Target texts of Apache TVM: "llvm -mcpu=skylake-avx512 -num-cores=4".
+//
+// From -mcpu and -mattr. AVX2 where they name neither, since no template is tuned for less.
+Isa IsaOfAutotvmTarget(std::string_view target);
+// From -num-cores, or 1.
+int CoresOfAutotvmTarget(std::string_view target);
+// A CPU with these instructions. The portable ISA is plain "llvm".
+std::string AutotvmTargetText(Isa isa);
 
 }  // namespace tilesmith

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,5 +47,15 @@ void SaveCostModel(const CostModel& model, const std::string& path);
 // Throws Error(kEnvironment) when the file cannot be read, and Error(kUsage) naming the path when it is not a
 // cost model, or one whose features have another version than this tilesmith's (both versions are named).
 CostModel LoadCostModel(const std::string& path);
+
+// How good a cost model's order is.
+//
+// Share of the pairs of different `truth` that `predicted` orders alike; ties of `predicted` count half. 0.5
+// is a guess, 1 perfect. 0.5 when no two differ. Precondition: equal lengths.
+double PairAccuracy(std::span<const float> predicted, std::span<const float> truth);
+
+// The best truth among the `n` predicted best, against the best truth of all: 1 is perfect. Preconditions:
+// equal lengths, not empty, n >= 1, the best truth is positive.
+double RecallOfBest(std::span<const float> predicted, std::span<const float> truth, size_t n);
 
 }  // namespace tilesmith

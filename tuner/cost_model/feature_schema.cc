@@ -25,11 +25,12 @@ constexpr std::array<std::string_view, 14> kTaskColumns = {"log_batch",
 
 float Log(int64_t value) { return std::log2(static_cast<float>(std::max<int64_t>(value, 1))); }
 
-// The place in the registry: trees split on it as on any number.
+// The place in the registry among those in f32, which come first; trees split on it as on any number.
 float TemplateColumn(const ConvTemplate* conv_template) {
   const auto templates = AllConvTemplates();
   const auto found = std::find(templates.begin(), templates.end(), conv_template);
-  return found == templates.end() ? kMissingFeature : static_cast<float>(found - templates.begin());
+  const bool has_place = found != templates.end() && conv_template->Type() == DataType::kF32;
+  return has_place ? static_cast<float>(found - templates.begin()) : kMissingFeature;
 }
 
 std::array<float, kTaskColumns.size()> TaskValues(const FeatureContext& context) {

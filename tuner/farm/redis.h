@@ -6,12 +6,29 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "layouts/base/stop_flag.h"
-#include "tuner/farm/address.h"
 
 namespace tilesmith {
+
+// Where a farm's Redis is.
+struct FarmAddress {
+  std::string host;  // "" where it is a socket in the file system
+  int port = 6379;
+  std::string socket_path;  // of that
+  int database = 0;
+  std::string user, password;  // "": none
+
+  // As a URL without user and password, to be shown.
+  std::string ToString() const;
+};
+
+// redis://[[USER]:PASSWORD@]HOST[:PORT][/DB] or unix:///PATH[?db=DB]; user and password may be
+// percent-encoded. Throws Error(kUsage) naming what is wrong, and no password: what stands before an '@' is
+// never in the message.
+FarmAddress ParseFarmUrl(std::string_view url);
 
 struct RedisReply {
   enum class Kind { kNil, kInteger, kText, kArray, kNoGroup };  // kNoGroup: a stream lacks its consumer group

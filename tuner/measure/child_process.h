@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tuner/measure/line_transport.h"
+#include "tuner/measure/transport.h"
 
 namespace tilesmith {
 

@@ -1,6 +1,7 @@
 // Measuring: what a trial is, what comes back, and the interface a simulation can stand behind.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -12,6 +13,7 @@
 
 #include "layouts/base/target.h"
 #include "layouts/measure/sampling.h"
+#include "templates/base/conv_template.h"
 #include "tuner/records/record.h"
 
 namespace tilesmith {
@@ -75,5 +77,33 @@ class Measurer {
   // takes them all, unless it is lost. Precondition: none is in flight.
   virtual void KeepTogether(bool /*together*/) {}
 };
+
+// What a trial leaves in a tuning log.
+//
+// As of now. Who chose the config, and what for, is the caller's to say.
+Record TrialRecord(const MeasureSession& session, const ConvTemplate& conv_template, const Config& config,
+                   const TrialResult& result);
+
+// Many trials through a measurer, which is kept as busy as it can be.
+//
+// Keeps Measurer::Capacity trials in flight: submits what `next` gives and hands each result to `done` with
+// the number of its request, 0 for the first. Results come in any order. `next` is asked when there is room
+// and again after each result, so it may have nothing now and something later; it is over when it has nothing
+// and nothing is in flight. With a capacity of 1 the two take turns. Throws what the measurer and the two
+// throw; trials in flight are then lost.
+void RunTrials(Measurer& measurer, const std::function<std::optional<TrialRequest>()>& next,
+               const std::function<void(size_t index, TrialResult result)>& done);
+
+// Several trials of one config counted as one.
+//
+// What `again` says, with the samples of both and, if it worked, the estimate of them all.
+TrialResult Pooled(const TrialResult& before, TrialResult again);
+
+// Measures every request `rounds` times, round robin on one machine, so that one that drifts meets all alike;
+// where it is lost and another goes on, all begin again there. A request that failed is not tried again.
+// `stopped` (not empty) is asked before every trial; the rounds completed until then count. A result without
+// samples was never measured. Throws what the measurer throws.
+std::vector<TrialResult> MeasureInTurns(std::span<const TrialRequest> requests, int rounds,
+                                        Measurer& measurer, const std::function<bool()>& stopped);
 
 }  // namespace tilesmith

@@ -8,9 +8,9 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
-#include "templates/base/space_fingerprint.h"
-#include "tuner/records/distill.h"
+#include "templates/base/conv_template.h"
 #include "tuner/records/log.h"
+#include "tuner/records/record_groups.h"
 #include "tuner/records/record_key.h"
 #include "tuner/records/still_builds.h"
 

@@ -4,7 +4,7 @@
 // It is a tuning log like any other: per workload, conditions, template and pair of layouts the best record,
 // with the number of trials that its task was given (Record::task_trials). Later lines win. There is a file
 // for everything that records depend on, which its name says: CPU, ISA, version of tilesmith, and a
-// fingerprint of the templates' config spaces (templates/base/space_fingerprint.h). Files of other names are
+// fingerprint of the templates' config spaces (templates/base/conv_template.h). Files of other names are
 // left alone, with one exception: names used to be of the CPU and the ISA only, and what still builds in such
 // a file is a start for the search, though no task counts as known by it. A file may hold anything, so each
 // record is believed only if today's templates build it (tuner/records/still_builds.h). Nothing here is worth

@@ -10,8 +10,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
 
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "tuner/records/json_fields.h"
 #include "tuner/records/log_scan.h"
 
@@ -136,6 +139,69 @@ LogContents ReadLog(const std::string& path) {
     records.push_back(std::move(line.record));
   });
   return contents;
+}
+
+void ReplaceLog(const std::string& path, std::span<const std::string_view> lines) {
+  NewFile file(path);
+  for (const std::string_view line : lines) {
+    file.Write(line);
+    file.Write("\n");
+  }
+  file.Finish();
+}
+
+void ReplaceLog(const std::string& path, std::span<const Record* const> records) {
+  NewFile file(path);
+  for (const Record* record : records) file.Write(JsonLine(RecordToJson(*record)) + '\n');
+  file.Finish();
+}
+
+void LogMerger::Add(std::string_view line, const Record& record) {
+  while (line.ends_with('\r')) line.remove_suffix(1);
+  const auto [text, added] = texts_.emplace(line);
+  if (!added) {
+    ++duplicates_;
+    return;
+  }
+  CountTarget(record.target, targets_);
+  lines_.push_back({*text, record.time});
+}
+
+std::vector<std::string_view> LogMerger::Sorted() const {
+  std::vector<const Line*> order;
+  order.reserve(lines_.size());
+  for (const Line& line : lines_) order.push_back(&line);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Line* a, const Line* b) { return a->time < b->time; });
+  std::vector<std::string_view> sorted;
+  sorted.reserve(order.size());
+  for (const Line* line : order) sorted.push_back(line->text);
+  return sorted;
+}
+
+namespace {
+
+struct Kind {
+  const char* name;
+  std::initializer_list<const char*> members;  // that its lines have
+};
+
+const Kind kKinds[] = {
+    {"a tuning log", {"tilesmith"}},
+    {"a plan", {"tilesmith_plan"}},
+    {"a file of costs", {"tilesmith_cost"}},
+    {"a measured space", {"tilesmith_space"}},
+    {"a cost model", {"checksum", "feature_version"}},
+    {"a log of AutoTVM's, which `tilesmith log import` reads", {"input", "config", "result"}},
+};
+
+}  // namespace
+
+std::string FileKind(const nlohmann::json& line) {
+  const auto found = std::ranges::find_if(kKinds, [&](const Kind& kind) {
+    return std::ranges::all_of(kind.members, [&](const char* member) { return line.contains(member); });
+  });
+  return found == std::end(kKinds) ? "" : found->name;
 }
 
 }  // namespace tilesmith

@@ -1,10 +1,15 @@
 // Tuning logs: one record a line, appended as soon as it is known.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "tuner/records/record.h"
+#include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 
@@ -56,5 +61,48 @@ struct LogContents {
 // passed over. Throws Error(kEnvironment) naming the path when the file cannot be opened or read, and
 // Error(kUsage) when a thousand lines are none of a log.
 LogContents ReadLog(const std::string& path);
+
+// Writing a whole log at once.
+//
+// Puts the lines (without newlines of their own) in place of the file: it holds all of them or is as it was.
+// Where the path is no regular file, a pipe say, they are written to it. Throws Error(kEnvironment) naming
+// the path and the cause.
+void ReplaceLog(const std::string& path, std::span<const std::string_view> lines);
+void ReplaceLog(const std::string& path, std::span<const Record* const> records);
+
+// Logs of several runs and machines as one.
+//
+// Takes the lines of all sources and gives them back sorted by their records' time; those of one second in
+// the order they came in, so that re-timed records stay behind what they replace. Lines stay byte for byte as
+// they are; one that was there before is dropped.
+class LogMerger {
+ public:
+  LogMerger() = default;
+  LogMerger(const LogMerger&) = delete;
+  LogMerger& operator=(const LogMerger&) = delete;
+
+  // A line that holds `record`, without its newline.
+  void Add(std::string_view line, const Record& record);
+
+  // Valid until the next Add.
+  std::vector<std::string_view> Sorted() const;
+  int64_t duplicates() const { return duplicates_; }
+  const std::vector<TargetCount>& targets() const { return targets_; }  // of what was kept
+
+ private:
+  struct Line {
+    std::string_view text;  // in texts_
+    std::string time;
+  };
+  std::unordered_set<std::string> texts_;
+  std::vector<Line> lines_;
+  std::vector<TargetCount> targets_;
+  int64_t duplicates_ = 0;
+};
+
+// What a file is that was taken for another one: plans, logs and costs are all lines of JSON.
+//
+// What writes lines such as this one, "a plan" or "a tuning log"; "" where that is nothing known.
+std::string FileKind(const nlohmann::json& line);
 
 }  // namespace tilesmith

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <ctime>
 #include <type_traits>
 #include <utility>
 
@@ -89,5 +90,28 @@ std::string WhyImplausible(const Record& record) {
   if (std::string why = WhyOutOfRange(record); !why.empty()) return why;
   return WhyNoTiming(record);
 }
+
+namespace {
+
+constexpr const char* kFormat = "%Y-%m-%dT%H:%M:%SZ";
+
+}  // namespace
+
+std::string UtcText(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts = {};
+  gmtime_r(&time, &parts);
+  char text[64];
+  return {text, std::strftime(text, sizeof(text), kFormat, &parts)};
+}
+
+std::optional<int64_t> UtcSeconds(const std::string& text) {
+  std::tm parts = {};
+  const char* end = strptime(text.c_str(), kFormat, &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return timegm(&parts);
+}
+
+std::string UtcNow() { return UtcText(std::time(nullptr)); }
 
 }  // namespace tilesmith

@@ -1,10 +1,13 @@
 // Many records sorted out: which count, and which belong together.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tuner/records/record.h"
 #include "tuner/records/record_key.h"
 
 namespace tilesmith {
@@ -41,5 +44,37 @@ struct TargetCount {
 };
 void CountTarget(const Target& target, std::vector<TargetCount>& counts);
 std::vector<TargetCount> CountTargets(std::span<const Record> records);
+
+// From a log to candidates: the best schedule of each workload for each pair of layouts.
+//
+// By canonical workload, then by layout pair, whatever the template.
+using BestByLayouts = std::map<LayoutPair, Record>;
+using BestByWorkload = std::map<std::string, BestByLayouts>;
+
+// Records that failed or come from another machine are ignored, as are those of other conditions when
+// `conditions` is given. Of several records of one config the one that stands counts; among configs,
+// IsBetterRecord chooses (record_groups.h says both).
+BestByWorkload BestRecords(std::span<const Record> records, const Target& target,
+                           const MeasureConditions* conditions = nullptr);
+
+// A log cut down to what is still of use.
+enum class RecordUse {
+  // For each pair of layouts the best records, and beside them every record that some limit on accuracy makes
+  // the best, that is, of each template those that no faster one of it matches in accuracy. So BestRecords of
+  // what is kept equals BestRecords of all, for every machine, and for records that are accepted by any
+  // limits.
+  kPlanning,
+  // For each template and pair of layouts the best full measurements: where a later tuning starts.
+  kTuning,
+};
+
+struct DistillOptions {
+  RecordUse use = RecordUse::kPlanning;
+  int64_t top = 1;  // of each pair; at least 1
+};
+
+// Those records of use that stand (record_groups.h), for each task on its own. In the order of the log;
+// for tuning task by task, then by template and layouts.
+std::vector<const Record*> Distill(std::span<const Record> records, const DistillOptions& options = {});
 
 }  // namespace tilesmith

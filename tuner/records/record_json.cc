@@ -1,5 +1,5 @@
-#include "tuner/records/file_kind.h"
 #include "tuner/records/json_fields.h"
+#include "tuner/records/log.h"
 #include "tuner/records/record.h"
 #include "tuner/records/record_fields.h"
 

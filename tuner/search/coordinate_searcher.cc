@@ -8,9 +8,8 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "tuner/search/mutation.h"
+#include "tuner/search/config_sampling.h"
 #include "tuner/search/searcher.h"
-#include "tuner/search/valid_sampler.h"
 
 namespace tilesmith {
 namespace {

@@ -1,9 +1,8 @@
 #include <algorithm>
 #include <map>
 
-#include "tuner/search/mutation.h"
+#include "tuner/search/config_sampling.h"
 #include "tuner/search/searcher.h"
-#include "tuner/search/valid_sampler.h"
 
 namespace tilesmith {
 namespace {

@@ -15,10 +15,8 @@
 #include <unordered_set>
 
 #include "tuner/cost_model/training_history.h"
-#include "tuner/search/mutation.h"
-#include "tuner/search/nearest_config.h"
+#include "tuner/search/config_sampling.h"
 #include "tuner/search/searcher.h"
-#include "tuner/search/valid_sampler.h"
 
 namespace tilesmith {
 namespace {

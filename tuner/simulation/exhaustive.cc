@@ -9,10 +9,8 @@
 #include <sstream>
 
 #include "layouts/base/error.h"
-#include "tuner/measure/pooled_trials.h"
-#include "tuner/measure/run_trials.h"
-#include "tuner/measure/trial_record.h"
-#include "tuner/search/random_source.h"
+#include "tuner/measure/measurer.h"
+#include "tuner/search/config_sampling.h"
 
 namespace tilesmith {
 namespace {

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "layouts/base/text_file.h"
-#include "tuner/records/file_kind.h"
 #include "tuner/records/json_fields.h"
+#include "tuner/records/log.h"
 
 namespace tilesmith {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "templates/amx/x86/strip_code.h"
-#include "templates/amx_bf16/schedule.h"
+#include "templates/amx_bf16/config.h"
 
 namespace tilesmith::amx_bf16 {
 

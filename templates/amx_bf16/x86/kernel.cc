@@ -1,6 +1,6 @@
 #include "templates/amx/x86/strip_kernel.h"
+#include "templates/amx_bf16/config.h"
 #include "templates/amx_bf16/copied_input.h"
-#include "templates/amx_bf16/schedule.h"
 #include "templates/amx_bf16/x86/bf16_strip_code.h"
 #include "templates/base/window_plan.h"
 

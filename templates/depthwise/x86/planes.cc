@@ -3,10 +3,424 @@
 #include <algorithm>
 #include <cstring>
 
+#include "layouts/base/check.h"
 #include "templates/base/image_strides.h"
 #include "templates/depthwise/row_pairs.h"
 
 namespace tilesmith::depthwise {
+namespace {
+
+using x86::Offset;
+using Xbyak::Label;
+using Xbyak::Reg64;
+using Xbyak::Xmm;
+
+// General registers by purpose. The only argument arrives in rdi; rbx, rbp, r12-r15 are the caller's.
+const Reg64 kScratch(Xbyak::Operand::RAX);  // between tiles
+const Reg64 kArgs(Xbyak::Operand::RDI);
+const Reg64 kSource(Xbyak::Operand::RSI);  // of the tile
+const Reg64 kOutput(Xbyak::Operand::RCX);
+const Reg64 kResidualFromOutput(Xbyak::Operand::R8);
+const Reg64 kWeights(Xbyak::Operand::R9);  // of the plane
+const Reg64 kBias(Xbyak::Operand::R10);
+const Reg64 kStep(Xbyak::Operand::R11);
+const Reg64 kRowsLeft(Xbyak::Operand::RDX);
+const Reg64 kTilesLeft(Xbyak::Operand::RBX);
+const Reg64 kPlaneSource(Xbyak::Operand::R12);
+const Reg64 kPlaneOutput(Xbyak::Operand::R13);
+const Reg64 kPlanesLeft(Xbyak::Operand::R14);
+const Reg64 kWeightsNow(Xbyak::Operand::R15);  // of the kernel row, in looped code
+const Reg64 kSourceNow(Xbyak::Operand::RBP);
+const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), Reg64(Xbyak::Operand::R12),
+                        Reg64(Xbyak::Operand::R13), Reg64(Xbyak::Operand::R14), Reg64(Xbyak::Operand::R15)};
+
+}  // namespace
+
+Xmm PlaneGenerator::NextTemp() {
+  const Xmm temp = Vector(plan_.first_temp + next_temp_);
+  next_temp_ = (next_temp_ + 1) % plan_.temps;
+  return temp;
+}
+
+void PlaneGenerator::LoadPixel(const Xmm& to, const Xbyak::Address& from) {
+  LoadStored(geometry_.config.types.in, to, from, masked(), Mask());
+}
+
+PlaneGenerator::PlaneGenerator(const RowGeometry& geometry, const Target& cpu, size_t buffer_bytes)
+    : VectorCode(cpu, buffer_bytes), geometry_(geometry) {}
+
+PlaneCode PlaneGenerator::Emit(std::span<const RowCode> codes, int lanes) {
+  lanes_ = lanes;
+  PlaneCode emitted;
+  align(64);
+  emitted.kernel = getSize();
+  for (const Reg64& reg : kSaved) push(reg);
+  mov(kPlaneSource, ptr[kArgs + offsetof(PlaneArgs, source)]);
+  mov(kPlaneOutput, ptr[kArgs + offsetof(PlaneArgs, output)]);
+  mov(kWeights, ptr[kArgs + offsetof(PlaneArgs, weights)]);
+  mov(kBias, ptr[kArgs + offsetof(PlaneArgs, bias)]);
+  mov(kPlanesLeft, ptr[kArgs + offsetof(PlaneArgs, planes)]);
+  if (geometry_.workload.post.sum) {
+    mov(kResidualFromOutput, ptr[kArgs + offsetof(PlaneArgs, residual)]);
+    sub(kResidualFromOutput, kPlaneOutput);
+  }
+  plan_ = plane_plan_ = PlanRegisters(geometry_, codes.front(), 1);
+  if (masked()) LoadMask(lanes_, Mask());
+  EmitKernel(codes, emitted);
+  for (size_t i = std::size(kSaved); i-- > 0;) pop(kSaved[i]);
+  vzeroupper();
+  ret();
+  return emitted;
+}
+
+std::vector<RowStep> PlaneGenerator::Steps(const std::vector<RowGroup>& groups,
+                                           std::span<const RowCode> codes, const PlaneCode& code) const {
+  const ConvWorkload& w = geometry_.workload;
+  std::vector<RowStep> steps;
+  steps.reserve(groups.size());
+  for (const RowGroup& group : groups) {
+    const auto found = std::find(codes.begin(), codes.end(), group.code);
+    TILESMITH_CHECK(found != codes.end());
+    RowStep step;
+    step.code = getCode() + code.pieces[found - codes.begin()];
+    step.source = (geometry_.InputRow(group.row) + group.range.first * (w.dh + 1)) * geometry_.in_row_bytes;
+    step.output = group.row * geometry_.out_row_bytes;
+    step.weights = group.range.first * w.kw * geometry_.vector_bytes();
+    step.kernel_rows = group.range.last - group.range.first;
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+// Planes outside, unless tiles hold them, steps inside; a step jumps to its piece, which jumps back.
+void PlaneGenerator::EmitKernel(std::span<const RowCode> codes, PlaneCode& emitted) {
+  Label next_plane, next_step, step_done;
+  L(next_plane);
+  if (!geometry_.planes_in_tiles()) LoadHeldWeights();
+  mov(kStep, ptr[kArgs + offsetof(PlaneArgs, first_step)]);
+  L(next_step);
+  mov(kSource, kPlaneSource);
+  mov(kOutput, kPlaneOutput);
+  add(kSource, ptr[kStep + offsetof(RowStep, source)]);
+  add(kOutput, ptr[kStep + offsetof(RowStep, output)]);
+  jmp(ptr[kStep + offsetof(RowStep, code)]);
+  for (const RowCode& code : codes) {
+    align(32);
+    emitted.pieces.push_back(getSize());
+    EmitPiece(code);
+    jmp(step_done, T_NEAR);
+  }
+  L(step_done);
+  EmitAdvance(next_plane, next_step);
+}
+
+void PlaneGenerator::EmitAdvance(Label& next_plane, Label& next_step) {
+  add(kStep, sizeof(RowStep));
+  cmp(kStep, ptr[kArgs + offsetof(PlaneArgs, last_step)]);
+  jb(next_step, T_NEAR);
+  if (!geometry_.planes_in_tiles()) EmitNextPlane(kPlaneSource, kPlaneOutput, next_plane);
+}
+
+void PlaneGenerator::EmitNextPlane(const Reg64& source, const Reg64& output, Label& again) {
+  add(source, ptr[kArgs + offsetof(PlaneArgs, source_step)]);
+  add(output, ptr[kArgs + offsetof(PlaneArgs, output_step)]);
+  add(kWeights, Offset(PlaneWeights(geometry_) * vector_bytes()));
+  add(kBias, Offset(vector_bytes()));
+  dec(kPlanesLeft);
+  jnz(again, T_NEAR);
+}
+
+void PlaneGenerator::LoadHeldWeights() {
+  LoadWeights(kWeights, geometry_.config.pairs ? geometry_.taps() : 0,
+              {plane_plan_.first_held, plane_plan_.held});
+}
+
+void PlaneGenerator::EmitPiece(const RowCode& code) {
+  rows_ = code.rows;
+  const std::vector<TileRun> tiles = CutColumns(geometry_, code);
+  for (const TileRun& tile : tiles) {
+    Label again;
+    if (tile.count > 1) {
+      mov(kTilesLeft, tile.count);
+      align(32);
+      L(again);
+    }
+    geometry_.planes_in_tiles() ? EmitTileOfPlanes(code, tile) : EmitTile(code, tile);
+    if (tile.count == 1 && &tile == &tiles.back()) break;
+    add(kSource, Offset(tile.width * geometry_.workload.sw * geometry_.in_pixel_bytes));
+    add(kOutput, Offset(tile.width * geometry_.out_pixel_bytes));
+    if (tile.count > 1) {
+      dec(kTilesLeft);
+      jnz(again, T_NEAR);
+    }
+  }
+}
+
+// One plane after the other, and back to the first.
+void PlaneGenerator::EmitTileOfPlanes(const RowCode& code, const TileRun& tile) {
+  Label next_plane;
+  mov(kPlanesLeft, ptr[kArgs + offsetof(PlaneArgs, planes)]);
+  align(32);
+  L(next_plane);
+  LoadHeldWeights();
+  EmitTile(code, tile);
+  EmitNextPlane(kSource, kOutput, next_plane);
+  for (const auto& [at, step] : {std::pair(kSource, offsetof(PlaneArgs, source_step)),
+                                 std::pair(kOutput, offsetof(PlaneArgs, output_step))}) {
+    mov(kScratch, ptr[kArgs + offsetof(PlaneArgs, planes)]);
+    imul(kScratch, ptr[kArgs + step]);
+    sub(at, kScratch);
+  }
+  mov(kWeights, ptr[kArgs + offsetof(PlaneArgs, weights)]);
+  mov(kBias, ptr[kArgs + offsetof(PlaneArgs, bias)]);
+}
+
+void PlaneGenerator::EmitTile(const RowCode& code, const TileRun& tile) {
+  const ConvWorkload& w = geometry_.workload;
+  width_ = tile.width;
+  plan_ = PlanRegisters(geometry_, code, width_);
+  TILESMITH_CHECK(plan_.fits);
+  next_temp_ = 0;
+  columns_.clear();
+  for (int64_t position = 0; position < width_; ++position) {
+    for (int64_t tap = 0; tap < w.kw; ++tap) {
+      const int64_t column = position * w.sw - w.pw + tap * (w.dw + 1);
+      const int64_t absolute = tile.first * w.sw + column;
+      if (tile.edge && (absolute < 0 || absolute >= w.iw)) continue;
+      columns_[column].emplace_back(position, tap);
+    }
+  }
+  if (code.kind == CodeKind::kPair) {
+    EmitPair(code.valid.front());
+  } else {
+    EmitBias(plan_.accumulators);
+    EmitResidual();
+    code.kind == CodeKind::kLooped ? EmitLooped() : EmitUnrolled(code);
+  }
+  EmitFinish();
+}
+
+// Into the first `accumulators`.
+void PlaneGenerator::EmitBias(int accumulators) {
+  const Xmm first = Accumulator(0, 0);
+  geometry_.workload.post.bias ? vmovups(first, ptr[kBias]) : Zero(first);
+  for (int i = 1; i < accumulators; ++i) vmovaps(Vector(i), first);
+}
+
+void PlaneGenerator::EmitResidual() {
+  if (!geometry_.workload.post.sum) return;
+  for (int64_t r = 0; r < rows_; ++r) {
+    for (int64_t c = 0; c < width_; ++c) {
+      const auto from = ptr[kOutput + kResidualFromOutput +
+                            Offset(r * geometry_.out_row_bytes + c * geometry_.out_pixel_bytes)];
+      const DataType type = geometry_.config.types.out;
+      if (!masked() && type == DataType::kF32) {
+        vaddps(Accumulator(r, c), Accumulator(r, c), from);
+        continue;
+      }
+      const Xmm loaded = Vector(plan_.first_temp);
+      LoadStored(type, loaded, from, masked(), Mask());
+      vaddps(Accumulator(r, c), Accumulator(r, c), loaded);
+    }
+  }
+}
+
+void PlaneGenerator::LoadWeights(const Reg64& base, int64_t first_tap, Registers to) {
+  for (int i = 0; i < to.count; ++i)
+    vmovups(Vector(to.first + i), ptr[base + Offset((first_tap + i) * vector_bytes())]);
+}
+
+void PlaneGenerator::EmitUnrolled(const RowCode& code) {
+  const ConvWorkload& w = geometry_.workload;
+  // Input row, from the first output row's: what it is multiplied with. One kernel row of weights at a time
+  // forbids sharing between output rows.
+  std::map<int64_t, std::vector<RowTap>> input_rows;
+  for (int64_t y = 0; y < w.kh; ++y) {
+    bool loaded = false;
+    for (int64_t r = 0; r < rows_; ++r) {
+      const KernelRows& valid = code.valid[r];
+      if (y < valid.first || y >= valid.last) continue;
+      const int64_t input_row = r * w.sh + y * (w.dh + 1);
+      const RowTap tap(static_cast<int>(r), y);
+      if (plan_.mode != Weights::kRow) {
+        input_rows[input_row].push_back(tap);
+        continue;
+      }
+      if (!loaded) LoadWeights(kWeights, y * w.kw, {plan_.first_weight, plan_.weights});
+      loaded = true;
+      EmitInputRow(kSource, input_row * geometry_.in_row_bytes, std::span(&tap, 1));
+    }
+  }
+  for (const auto& [input_row, taps] : input_rows)
+    EmitInputRow(kSource, input_row * geometry_.in_row_bytes, taps);
+}
+
+// The range of kernel rows comes from the step.
+void PlaneGenerator::EmitLooped() {
+  const ConvWorkload& w = geometry_.workload;
+  Label next_row, done;
+  mov(kRowsLeft, ptr[kStep + offsetof(RowStep, kernel_rows)]);
+  mov(kWeightsNow, kWeights);
+  add(kWeightsNow, ptr[kStep + offsetof(RowStep, weights)]);
+  mov(kSourceNow, kSource);
+  test(kRowsLeft, kRowsLeft);
+  jz(done, T_NEAR);
+  align(32);
+  L(next_row);
+  if (plan_.mode == Weights::kRow) LoadWeights(kWeightsNow, 0, {plan_.first_weight, plan_.weights});
+  for (int64_t r = 0; r < rows_; ++r) {
+    const RowTap tap(static_cast<int>(r), 0);
+    EmitInputRow(kSourceNow, r * w.sh * geometry_.in_row_bytes, std::span(&tap, 1));
+  }
+  add(kWeightsNow, Offset(w.kw * vector_bytes()));
+  add(kSourceNow, Offset((w.dh + 1) * geometry_.in_row_bytes));
+  dec(kRowsLeft);
+  jnz(next_row, T_NEAR);
+  L(done);
+}
+
+// One input row of the tile against every tap that reads it.
+void PlaneGenerator::EmitInputRow(const Reg64& base, int64_t row_bytes, std::span<const RowTap> taps) {
+  const ConvWorkload& w = geometry_.workload;
+  const bool looped = base.getIdx() == kSourceNow.getIdx();
+  const auto in_register = [&](int64_t y, int64_t x) {
+    return plan_.mode == Weights::kRow ? Vector(plan_.first_weight + static_cast<int>(x))
+                                       : Vector(plan_.first_held + static_cast<int>(y * w.kw + x));
+  };
+  const auto in_memory = [&](int64_t y, int64_t x) {
+    return ptr[(looped ? kWeightsNow : kWeights) + Offset((y * w.kw + x) * vector_bytes())];
+  };
+  const bool from_memory = plan_.mode == Weights::kMemory;
+  for (const auto& [column, uses] : columns_) {
+    const auto address = ptr[base + Offset(row_bytes + column * geometry_.in_pixel_bytes)];
+    if (taps.size() == 1 && uses.size() == 1 && !from_memory && PixelsFold()) {
+      const auto [position, x] = uses.front();
+      vfmadd231ps(Accumulator(taps[0].first, position), in_register(taps[0].second, x), address);
+      continue;
+    }
+    const Xmm pixel = NextTemp();
+    LoadPixel(pixel, address);
+    for (const auto& [position, x] : uses) {
+      for (const auto& [row, y] : taps) {
+        from_memory ? vfmadd231ps(Accumulator(row, position), pixel, in_memory(y, x))
+                    : vfmadd231ps(Accumulator(row, position), pixel, in_register(y, x));
+      }
+    }
+  }
+}
+
+void PlaneGenerator::EmitPair(const KernelRows& input) {
+  EmitBias(static_cast<int>(width_));
+  for (int64_t c = 0; c < width_; ++c) Zero(Accumulator(1, c));
+  bool shared = true;
+  int64_t product = 0;
+  for (const PairPass& pass : PairPasses(geometry_.workload.kh)) {
+    const bool own = pass.front().sum == PairSum::kUpper;
+    if (own && shared) EmitPairSums();
+    shared = !own;
+    EmitPairPass(pass, product, input);
+    product += static_cast<int64_t>(pass.size());
+  }
+  EmitResidual();
+}
+
+// From the sums that both output rows share to the output rows.
+void PlaneGenerator::EmitPairSums() {
+  for (int64_t c = 0; c < width_; ++c) {
+    const Xmm upper = NextTemp();
+    vaddps(upper, Accumulator(0, c), Accumulator(1, c));
+    vsubps(Accumulator(1, c), Accumulator(0, c), Accumulator(1, c));
+    vmovaps(Accumulator(0, c), upper);
+  }
+}
+
+void PlaneGenerator::EmitPairPass(const PairPass& pass, int64_t first_product, const KernelRows& input) {
+  const int64_t kw = geometry_.workload.kw;
+  const int64_t first_tap = geometry_.taps() + first_product * kw;  // in the packed weights
+  const auto products = static_cast<int64_t>(pass.size());
+  if (plan_.mode == Weights::kRow)
+    LoadWeights(kWeights, first_tap, {plan_.first_weight, static_cast<int>(products * kw)});
+  const int first_weight = plan_.mode == Weights::kRegisters
+                               ? plan_.first_held + static_cast<int>(first_product * kw)
+                               : plan_.first_weight;
+  for (const auto& [column, uses] : columns_) {
+    const PairPixels pixels = EmitPairPixels(pass, column, input);
+    for (int64_t p = 0; p < products; ++p) {
+      const PairPixels::Pixel& pixel = pixels.of[p];
+      if (!pixel.exists) continue;
+      const bool lower = pass[p].sum == PairSum::kOpposed || pass[p].sum == PairSum::kLower;
+      for (const auto& [position, x] : uses) {
+        const Xmm sum = Accumulator(lower ? 1 : 0, position);
+        const auto memory = ptr[kWeights + Offset((first_tap + p * kw + x) * vector_bytes())];
+        const Xmm weight = Vector(first_weight + static_cast<int>(p * kw + x));
+        const Xbyak::Operand& factor =
+            plan_.mode == Weights::kMemory ? static_cast<const Xbyak::Operand&>(memory) : weight;
+        pixel.negated ? vfnmadd231ps(sum, pixel.value, factor) : vfmadd231ps(sum, pixel.value, factor);
+      }
+    }
+  }
+}
+
+// What the products of a pass multiply in one column; rows that both read are loaded once.
+PlaneGenerator::PairPixels PlaneGenerator::EmitPairPixels(const PairPass& pass, int64_t column,
+                                                          const KernelRows& input) {
+  const auto exists = [&](int64_t row) { return row >= input.first && row < input.last; };
+  const auto address = [&](int64_t row) {
+    return ptr[kSource + Offset(row * geometry_.in_row_bytes + column * geometry_.in_pixel_bytes)];
+  };
+  const auto load = [&](int64_t row) {
+    const Xmm to = NextTemp();
+    LoadPixel(to, address(row));
+    return to;
+  };
+  std::map<int64_t, Xmm> loaded;
+  const auto reads = [&](const PairProduct& product, int64_t row) {
+    return product.first == row || product.second == row;
+  };
+  for (int64_t row : {pass.front().first, pass.front().second}) {
+    if (pass.size() == 2 && exists(row) && reads(pass.back(), row)) loaded.emplace(row, load(row));
+  }
+  PairPixels pixels;
+  for (size_t p = 0; p < pass.size(); ++p) {
+    const PairProduct& product = pass[p];
+    PairPixels::Pixel& pixel = pixels.of[p];
+    const auto in_register = [&](int64_t row) { return loaded.contains(row) ? loaded.at(row) : load(row); };
+    pixel.exists = exists(product.first) || exists(product.second);
+    if (!pixel.exists) continue;
+    if (!exists(product.first) || !exists(product.second)) {
+      pixel.negated = !exists(product.first) && product.subtract;
+      pixel.value = in_register(exists(product.first) ? product.first : product.second);
+      continue;
+    }
+    const Xmm first = in_register(product.first);
+    pixel.value = loaded.contains(product.first) ? NextTemp() : first;
+    const auto memory = address(product.second);
+    const bool folds = PixelsFold() && !loaded.contains(product.second);
+    const Xmm register_second = folds ? Xmm() : in_register(product.second);
+    const Xbyak::Operand& second = folds ? static_cast<const Xbyak::Operand&>(memory) : register_second;
+    product.subtract ? vsubps(pixel.value, first, second) : vaddps(pixel.value, first, second);
+  }
+  return pixels;
+}
+
+void PlaneGenerator::EmitFinish() {
+  const Activation& activation = geometry_.workload.post.activation;
+  const bool clear = lanes_ > 0 && !masked() && activation.Apply(0.0F) != 0.0F;
+  const DataType type = geometry_.config.types.out;
+  const Xmm scratch = Vector(plan_.first_temp);
+  const int kept = RoundsInSteps(type) ? 1 : 0;
+  HoldConstants(activation, plan_.first_temp + kept, plan_.temps - kept);
+  for (int64_t r = 0; r < rows_; ++r) {
+    for (int64_t c = 0; c < width_; ++c) {
+      const Xmm value = Accumulator(r, c);
+      const auto to = ptr[kOutput + Offset(r * geometry_.out_row_bytes + c * geometry_.out_pixel_bytes)];
+      Apply(activation, value, scratch);
+      if (clear) ClearLanesFrom(lanes_, value);
+      StoreAs(type, to, value, masked(), Mask(), scratch);
+    }
+  }
+}
+
 namespace {
 
 // One channel's weights of the pairs' products. `from`: its kernel; `to`: its lane.

@@ -1,15 +1,129 @@
 // The planes of a built depthwise conv: packed weights and code, run on any rows and channels of an image.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "layouts/base/target.h"
 #include "templates/base/conv_template.h"
+#include "templates/depthwise/row_pairs.h"
 #include "templates/depthwise/schedule.h"
-#include "templates/depthwise/x86/generator.h"
+#include "templates/x86/vector_code.h"
 
 namespace tilesmith::depthwise {
+
+// The depthwise code generator: any rows of any number of planes in one call.
+//
+//   for vector of channels, for step (a group of output rows), for tile of columns,
+//   or, where input pixels hold several vectors, for step, for tile of columns, for vector of channels:
+//     acc[r][w] = bias (+ residual)
+//     acc[r][w] += weights[y][x] * in[(row + r) * stride - pad + y * dilation][...]   for all taps (y, x)
+//     out = activation(acc)
+// Input and output may be stored in bf16: pixels become floats when they are read, and outputs are rounded.
+// Taps outside the input are skipped: columns when emitting (edge tiles are emitted on their own), rows when
+// emitting or by a range given at run time. So there is no padded copy of the input.
+//
+// A group of rows to compute: offsets in bytes from the plane's row 0 (which need not exist in memory), and
+// of the weights from those of the plane.
+struct RowStep {
+  const void* code = nullptr;
+  int64_t source = 0;
+  int64_t output = 0;
+  int64_t weights = 0;
+  int64_t kernel_rows = 0;  // for looped code; may be 0
+};
+
+struct PlaneArgs {
+  const float* source = nullptr;    // row 0, column 0 of the first plane
+  float* output = nullptr;          // likewise
+  const float* residual = nullptr;  // like output
+  const float* weights = nullptr;   // of the first plane: kernel row, kernel column, lane
+  const float* bias = nullptr;      // whole vectors
+  int64_t source_step = 0;          // bytes from one plane to the next
+  int64_t output_step = 0;
+  int64_t planes = 0;  // at least 1
+  const RowStep* first_step = nullptr;
+  const RowStep* last_step = nullptr;  // one past; at least one step
+};
+using PlaneKernel = void (*)(const PlaneArgs*);
+
+// Offsets in the code buffer: the kernel, and its pieces in the order they were asked for.
+struct PlaneCode {
+  size_t kernel = 0;
+  std::vector<size_t> pieces;
+};
+
+// The kernels of one conv, in one code buffer.
+class PlaneGenerator : public x86::VectorCode {
+ public:
+  PlaneGenerator(const RowGeometry& geometry, const Target& cpu, size_t buffer_bytes);
+
+  // A kernel that can run `codes`. `lanes` are the real ones of every plane's vector; 0 means all.
+  PlaneCode Emit(std::span<const RowCode> codes, int lanes);
+  // After the last kernel.
+  void Finish() { EmitConstants(); }
+
+  // The steps that compute `groups` with an emitted kernel. Valid while this generator lives, after Finish.
+  std::vector<RowStep> Steps(const std::vector<RowGroup>& groups, std::span<const RowCode> codes,
+                             const PlaneCode& code) const;
+
+ private:
+  // Output row of the tile, kernel row.
+  using RowTap = std::pair<int, int64_t>;
+
+  Xbyak::Xmm Accumulator(int64_t row, int64_t column) const {
+    return Vector(static_cast<int>(row * width_ + column));
+  }
+  Xbyak::Xmm NextTemp();
+  Xbyak::Xmm Mask() const { return Vector(plan_.mask); }
+  bool masked() const { return lanes_ > 0 && geometry_.masked; }
+  // Whether a pixel in memory may be an operand as it is.
+  bool PixelsFold() const { return !masked() && geometry_.config.types.in == DataType::kF32; }
+  void LoadPixel(const Xbyak::Xmm& to, const Xbyak::Address& from);
+
+  void EmitKernel(std::span<const RowCode> codes, PlaneCode& emitted);
+  void EmitAdvance(Xbyak::Label& next_plane, Xbyak::Label& next_step);
+  void EmitPiece(const RowCode& code);
+  void EmitTile(const RowCode& code, const TileRun& tile);
+  void EmitTileOfPlanes(const RowCode& code, const TileRun& tile);
+  void EmitNextPlane(const Xbyak::Reg64& source, const Xbyak::Reg64& output, Xbyak::Label& again);
+  void EmitBias(int accumulators);
+  void EmitResidual();
+  void EmitUnrolled(const RowCode& code);
+  void EmitLooped();
+  void EmitInputRow(const Xbyak::Reg64& base, int64_t row_bytes, std::span<const RowTap> taps);
+  void EmitPair(const KernelRows& input);
+  void EmitPairPass(const PairPass& pass, int64_t first_product, const KernelRows& input);
+  // The registers that hold a pass's pixels of one column; a product all of whose rows are missing has none.
+  struct PairPixels {
+    struct Pixel {
+      Xbyak::Xmm value;
+      bool exists = false;
+      bool negated = false;
+    };
+    std::array<Pixel, 2> of;
+  };
+  PairPixels EmitPairPixels(const PairPass& pass, int64_t column, const KernelRows& input);
+  void EmitPairSums();
+  void EmitFinish();
+  struct Registers {
+    int first, count;
+  };
+  void LoadHeldWeights();
+  void LoadWeights(const Xbyak::Reg64& base, int64_t first_tap, Registers to);
+
+  const RowGeometry& geometry_;
+  int lanes_ = 0;
+  // The size of the tile being emitted.
+  int64_t rows_ = 0, width_ = 0;
+  RegisterPlan plan_, plane_plan_;  // of the tile, and of what is held for a plane
+  int next_temp_ = 0;
+  std::map<int64_t, std::vector<std::pair<int64_t, int64_t>>> columns_;  // input: (output, kernel) columns
+};
 
 class Planes {
  public:

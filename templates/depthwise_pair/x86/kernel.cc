@@ -1,13 +1,62 @@
 #include <algorithm>
+#include <span>
 #include <utility>
 
+#include "layouts/base/check.h"
+#include "layouts/base/target.h"
+#include "templates/base/conv_template.h"
 #include "templates/base/image_strides.h"
 #include "templates/depthwise/x86/planes.h"
-#include "templates/depthwise_pair/schedule.h"
-#include "templates/depthwise_pair/x86/pointwise_rows.h"
+#include "templates/depthwise_pair/config.h"
+#include "templates/direct/packing.h"
+#include "templates/direct/schedule.h"
+#include "templates/direct/x86/row_kernels.h"
 
 namespace tilesmith::depthwise_pair {
 namespace {
+
+// The 1x1 half of a fused pair: the direct template's row kernels for neighbouring pixels.
+class PointwiseRows {
+ public:
+  // Preconditions: a 1x1 conv of one row in one pass; cpu.isa is AVX2 or AVX-512 and the machine has it.
+  // `schedule` must outlive this.
+  PointwiseRows(const direct::Schedule& schedule, const Target& cpu, const ConvWeights& weights);
+
+  // The first pixel of the row, of the first channel.
+  struct Row {
+    const float* source = nullptr;
+    float* output = nullptr;  // which need not exist in memory if that channel's chunk is not computed
+    const float* residual = nullptr;
+  };
+  // Computes one chunk of output channels of the row that the schedule describes.
+  void Run(const Row& row, int64_t chunk) const;
+
+  std::span<const uint8_t> Code() const { return kernels_.Code(); }
+  std::span<const std::byte> PackedWeights() const { return packed_.weights.bytes(); }
+
+ private:
+  const direct::Schedule& schedule_;
+  direct::PackedWeights packed_;
+  direct::RowKernels kernels_;
+};
+
+PointwiseRows::PointwiseRows(const direct::Schedule& schedule, const Target& cpu, const ConvWeights& weights)
+    : schedule_(schedule), packed_(direct::PackWeights(schedule, cpu, weights)), kernels_(schedule, cpu) {
+  TILESMITH_CHECK(schedule_.passes.size() == 1);
+}
+
+void PointwiseRows::Run(const Row& row, int64_t chunk) const {
+  const int64_t out = schedule_.OutChannelOffset(schedule_.chunks[chunk].first_channel);
+  direct::RowArgs args;
+  args.source = row.source;
+  args.weights = packed_.weights.floats() + packed_.offsets[chunk];
+  args.output = BytesPast(row.output, out);
+  if (schedule_.workload.post.sum) args.residual = BytesPast(row.residual, out);
+  args.bias = packed_.bias.floats() + packed_.bias_offsets[chunk];
+  args.kernel_rows = 1;
+  args.next_block = schedule_.in_block_bytes - schedule_.in_row_bytes;
+  kernels_.At(chunk, 0)(&args);
+}
 
 struct Task {
   int64_t part, row_block;

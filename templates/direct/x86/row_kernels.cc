@@ -2,7 +2,299 @@
 
 #include <algorithm>
 
+#include "layouts/base/check.h"
+#include "templates/base/image_strides.h"
+
 namespace tilesmith::direct {
+namespace {
+
+using x86::Offset;
+using Xbyak::Address;
+using Xbyak::Reg64;
+using Xbyak::Xmm;
+
+// General registers by purpose. The only argument arrives in rdi; rbx, rbp, r12-r15 are the caller's.
+const Reg64 kArgs(Xbyak::Operand::RDI);
+const Reg64 kWeights(Xbyak::Operand::RDX);
+const Reg64 kOutput(Xbyak::Operand::RCX);
+const Reg64 kResidual(Xbyak::Operand::R8);
+const Reg64 kRowsLeft(Xbyak::Operand::R9);
+const Reg64 kBlocksLeft(Xbyak::Operand::R10);
+const Reg64 kSourceNow(Xbyak::Operand::R11);
+const Reg64 kWeightsNow(Xbyak::Operand::R12);
+const Reg64 kDisplacementUnit(Xbyak::Operand::R13);  // holds kUnit
+const Reg64 kKernelRows(Xbyak::Operand::R14);
+const Reg64 kTilesLeft(Xbyak::Operand::R15);
+const Reg64 kSource(Xbyak::Operand::RBX);
+const Reg64 kBias(Xbyak::Operand::RSI);
+const Reg64 kUnrollsLeft(Xbyak::Operand::RBP);
+const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), Reg64(Xbyak::Operand::R12),
+                        Reg64(Xbyak::Operand::R13), Reg64(Xbyak::Operand::R14), Reg64(Xbyak::Operand::R15)};
+
+// EVEX compresses the displacement of a broadcast to a byte within 512 bytes; adding 1, 2 or 4 times this
+// register keeps offsets up to 4608 short, which keeps unrolled bodies inside the instruction cache.
+constexpr int64_t kUnit = 1024;
+
+// What a step of input channels takes of the input: a float or a pair of bf16.
+constexpr int64_t kStepBytes = 4;
+
+}  // namespace
+
+RowGenerator::RowGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
+    : VectorCode(cpu, buffer_bytes), schedule_(schedule) {}
+
+Address RowGenerator::OutputAt(const Reg64& base, int v, int w) const {
+  return ptr[base + Offset(variant_->vector_offsets[v] + w * schedule_.out_pixel_bytes)];
+}
+
+Address RowGenerator::SourceAt(int64_t offset, bool embedded) const {
+  constexpr int64_t kReach = kUnit / 2;
+  for (int scale : {1, 2, 4}) {
+    const int64_t rest = offset - scale * kUnit;
+    if (!wide() || rest < -kReach || rest >= kReach) continue;
+    const auto address = kSourceNow + kDisplacementUnit * scale + Offset(rest);
+    return embedded ? ptr_b[address] : ptr[address];
+  }
+  const auto address = kSourceNow + Offset(offset);
+  return embedded ? ptr_b[address] : ptr[address];
+}
+
+size_t RowGenerator::Emit(const RowVariant& variant) {
+  variant_ = &variant;
+  align(64);
+  const size_t start = getSize();
+  for (const Reg64& reg : kSaved) push(reg);
+  mov(kSource, ptr[kArgs + offsetof(RowArgs, source)]);
+  mov(kWeights, ptr[kArgs + offsetof(RowArgs, weights)]);
+  mov(kOutput, ptr[kArgs + offsetof(RowArgs, output)]);
+  mov(kResidual, ptr[kArgs + offsetof(RowArgs, residual)]);
+  mov(kBias, ptr[kArgs + offsetof(RowArgs, bias)]);
+  mov(kKernelRows, ptr[kArgs + offsetof(RowArgs, kernel_rows)]);
+  mov(kDisplacementUnit, kUnit);
+  if (wide() && variant.chunk.partial_lanes > 0) LoadMask(variant.chunk.partial_lanes, Vector(0));
+  if (schedule_.config.factors == Factors::kBf16) {
+    mov(eax, 0x55555555);  // the first of each pair
+    kmovd(k2, eax);
+  }
+  EmitRow();
+  for (size_t i = std::size(kSaved); i-- > 0;) pop(kSaved[i]);
+  vzeroupper();
+  ret();
+  variant_ = nullptr;
+  return start;
+}
+
+void RowGenerator::EmitRow() {
+  const int64_t stride = schedule_.workload.sw;
+  for (const TileRun& tile : schedule_.tiles) {
+    Repeat(tile.count, kTilesLeft, [&] {
+      EmitTile(tile);
+      add(kSource, Offset(tile.width * stride * schedule_.in_pixel_bytes));
+      add(kOutput, Offset(tile.width * schedule_.out_pixel_bytes));
+      if (schedule_.workload.post.sum) add(kResidual, Offset(tile.width * schedule_.out_pixel_bytes));
+    });
+  }
+}
+
+void RowGenerator::EmitTile(const TileRun& tile) {
+  positions_ = tile.width;
+  plan_ = PlanRegisters(variant_->chunk.vectors, positions_,
+                        variant_->chunk.vectors == 1 && schedule_.config.broadcast == Broadcast::kMixed
+                            ? Broadcast::kRegister
+                            : schedule_.config.broadcast,
+                        registers());
+  TILESMITH_CHECK(plan_.fits);
+  next_broadcast_ = 0;
+  EmitStart();
+  mov(kSourceNow, kSource);
+  mov(kWeightsNow, kWeights);
+  Xbyak::Label done;
+  test(kKernelRows, kKernelRows);
+  jz(done, T_NEAR);
+  EmitBlocks(tile);
+  L(done);
+  EmitFinish();
+}
+
+void RowGenerator::EmitStart() {
+  const Xmm mask = Vector(plan_.first_broadcast);
+  const bool add_residual = variant_->first && schedule_.workload.post.sum;
+  for (int v = 0; v < variant_->chunk.vectors; ++v) {
+    const bool partial = schedule_.out.is_nhwc() && add_residual && IsPartial(v);
+    if (partial && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
+    for (int w = 0; w < positions_; ++w) {
+      const Xmm acc = Accumulator(v, w);
+      if (variant_->first && schedule_.workload.post.bias) {
+        vmovups(acc, ptr[kBias + Offset(v * vector_bytes())]);
+      } else {
+        Zero(acc);
+      }
+      if (add_residual) AddStored(acc, OutputAt(kResidual, v, w), partial);
+    }
+  }
+}
+
+void RowGenerator::AddStored(const Xmm& acc, const Address& stored, bool partial) {
+  const Xmm mask = Vector(plan_.first_broadcast), loaded = Vector(plan_.first_broadcast + 1);
+  const DataType type = schedule_.out.type();
+  if (type == DataType::kF32 && !partial) return vaddps(acc, acc, stored);
+  LoadStored(type, loaded, stored, partial, mask);
+  vaddps(acc, acc, loaded);
+}
+
+void RowGenerator::EmitBlocks(const TileRun& tile) {
+  const Pass& pass = variant_->pass;
+  if (pass.blocks > 0) {
+    Xbyak::Label next;
+    const bool more = pass.blocks > 1 || pass.tail_channels > 0;
+    if (pass.blocks > 1) {
+      mov(kBlocksLeft, pass.blocks);
+      align(32);
+      L(next);
+    }
+    EmitBlock(tile, pass.block_channels);
+    if (more) {
+      add(kSourceNow, ptr[kArgs + offsetof(RowArgs, next_block)]);
+      add(kWeightsNow, ptr[kArgs + offsetof(RowArgs, skipped_weights)]);
+    }
+    if (pass.blocks > 1) {
+      dec(kBlocksLeft);
+      jnz(next, T_NEAR);
+    }
+  }
+  if (pass.tail_channels > 0) {
+    if (pass.blocks > 0) add(kWeightsNow, ptr[kArgs + offsetof(RowArgs, tail_weights)]);
+    EmitBlock(tile, pass.tail_channels);
+  }
+}
+
+// All valid kernel rows of one block. Leaves kSourceNow one input row past the last, kWeightsNow past the
+// weights.
+void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels) {
+  const ConvWorkload& w = schedule_.workload;
+  const DirectConfig& config = schedule_.config;
+  const int64_t steps = config.Steps(channels), half = channels % config.step_channels();
+  const int64_t unroll = std::min(config.ic_unroll, steps);
+  const int64_t times = (steps - half) / unroll, rest = steps - times * unroll;
+  const bool advances = times > 1 || (times == 1 && rest > 0);
+  const int64_t weights_per_step = w.kw * variant_->chunk.vectors * WeightVectorBytes();
+  Xbyak::Label next_row, next_unroll;
+  if (w.kh > 1) {
+    mov(kRowsLeft, kKernelRows);
+    align(32);
+    L(next_row);
+  }
+  if (times > 1) {
+    mov(kUnrollsLeft, times);
+    align(32);
+    L(next_unroll);
+  }
+  if (times > 0) {
+    EmitSteps(tile, unroll, false);
+    add(kWeightsNow, Offset(unroll * weights_per_step));
+    if (advances) add(kSourceNow, Offset(unroll * kStepBytes));
+  }
+  if (times > 1) {
+    dec(kUnrollsLeft);
+    jnz(next_unroll, T_NEAR);
+  }
+  if (rest > 0) {
+    EmitSteps(tile, rest, half > 0);
+    add(kWeightsNow, Offset(rest * weights_per_step));
+  }
+  const int64_t moved = advances ? times * unroll * kStepBytes : 0;
+  add(kSourceNow, Offset((w.dh + 1) * schedule_.in_row_bytes - moved));
+  if (w.kh > 1) {
+    dec(kRowsLeft);
+    jnz(next_row, T_NEAR);
+  }
+}
+
+void RowGenerator::LoadElement(const Xmm& element, int64_t offset, bool half) {
+  if (half) return vpbroadcastw(element | k2 | T_z, SourceAt(offset, false));
+  vbroadcastss(element, SourceAt(offset, false));
+}
+
+void RowGenerator::Multiply(const Xmm& acc, const Xmm& factor, const Xbyak::Operand& other) {
+  schedule_.config.factors == Factors::kBf16 ? vdpbf16ps(acc, factor, other)
+                                             : vfmadd231ps(acc, factor, other);
+}
+
+void RowGenerator::Store(const Address& to, const Xmm& acc, bool partial) {
+  StoreAs(schedule_.out.type(), to, acc, partial, Vector(plan_.first_broadcast),
+          Vector(plan_.first_broadcast + 1));
+}
+
+void RowGenerator::EmitSteps(const TileRun& tile, int64_t steps, bool half) {
+  const ConvWorkload& w = schedule_.workload;
+  const int vectors = variant_->chunk.vectors;
+  const int64_t ahead = schedule_.config.prefetch, stored = WeightVectorBytes();
+  for (int64_t column = 0; column < w.kw; ++column) {
+    for (int64_t step = 0; step < steps; ++step) {
+      const int64_t base = (column * steps + step) * vectors * stored;
+      const auto weights_at = [&](int v) { return ptr[kWeightsNow + Offset(base + v * stored)]; };
+      for (int v = 0; v < plan_.weights; ++v) {
+        const Xmm weights = Vector(plan_.first_weight + v);
+        LoadStored(schedule_.config.weight_type, weights, weights_at(v), false, weights);
+      }
+      for (int v = 0; ahead > 0 && v < vectors; ++v) {
+        prefetcht0(ptr[kWeightsNow + Offset(base + (v + ahead) * stored)]);
+      }
+      for (int position = 0; position < positions_; ++position) {
+        const int64_t in_column = position * w.sw - w.pw + column * (w.dw + 1);
+        const int64_t absolute = tile.first * w.sw + in_column;
+        if (tile.edge && (absolute < 0 || absolute >= schedule_.iw)) continue;
+        const int64_t offset = in_column * schedule_.in_pixel_bytes + step * kStepBytes;
+        if (plan_.broadcasts == 0) {
+          for (int v = 0; v < vectors; ++v) {
+            Multiply(Accumulator(v, position), Vector(plan_.first_weight + v), SourceAt(offset, true));
+          }
+          continue;
+        }
+        const Xmm element = Vector(plan_.first_broadcast + next_broadcast_);
+        next_broadcast_ = (next_broadcast_ + 1) % plan_.broadcasts;
+        LoadElement(element, offset, half && step + 1 == steps);
+        for (int v = 0; v < plan_.weights; ++v) {
+          Multiply(Accumulator(v, position), Vector(plan_.first_weight + v), element);
+        }
+        for (int v = plan_.weights; v < vectors; ++v)
+          Multiply(Accumulator(v, position), element, weights_at(v));
+      }
+    }
+  }
+}
+
+void RowGenerator::EmitFinish() {
+  const Activation& activation = schedule_.workload.post.activation;
+  const bool nhwc = schedule_.out.is_nhwc();
+  const Xmm mask = Vector(plan_.first_broadcast);
+  const int held = plan_.first_broadcast + kEpilogueScratch;
+  if (variant_->last) HoldConstants(activation, held, registers() - held);
+  for (int v = 0; v < variant_->chunk.vectors; ++v) {
+    const bool partial = IsPartial(v);
+    if (partial && nhwc && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
+    for (int w = 0; w < positions_; ++w) {
+      const Xmm acc = Accumulator(v, w);
+      if (!variant_->first) AddStored(acc, OutputAt(kOutput, v, w), partial && nhwc);
+      if (variant_->last) Apply(activation, acc, Vector(plan_.first_broadcast + 1));
+      if (partial && nhwc) {
+        Store(OutputAt(kOutput, v, w), acc, true);
+        continue;
+      }
+      // Whatever the activation is of 0, a NaN or infinity has met padding's zero weights there.
+      if (partial && variant_->last) ClearLanesFrom(variant_->chunk.partial_lanes, acc);
+      Store(OutputAt(kOutput, v, w), acc, false);
+    }
+  }
+  if (!variant_->last || variant_->chunk.zero_vectors == 0) return;
+  const Xmm zero = Vector(plan_.first_broadcast);
+  Zero(zero);
+  for (int v = 0; v < variant_->chunk.zero_vectors; ++v) {
+    for (int w = 0; w < positions_; ++w)
+      Store(OutputAt(kOutput, variant_->chunk.vectors + v, w), zero, false);
+  }
+}
+
 namespace {
 
 RowVariant VariantOf(const Schedule& g, const Chunk& chunk, size_t pass) {
@@ -49,6 +341,40 @@ RowKernels::RowKernels(const Schedule& g, const Target& cpu) : passes_(g.passes.
   kernels_.reserve(variant_of.size());
   for (const size_t index : variant_of) {
     kernels_.push_back(reinterpret_cast<RowKernel>(const_cast<uint8_t*>(code_->getCode()) + starts[index]));
+  }
+}
+
+namespace {
+
+Schedule ProductSchedule(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions,
+                         int vector_floats) {
+  Schedule schedule = MakeSchedule(product, config, vector_floats);
+  schedule.out_block_bytes = m_positions * schedule.out_pixel_bytes;
+  return schedule;
+}
+
+}  // namespace
+
+RowProduct::RowProduct(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions,
+                       const Target& cpu)
+    : schedule_(ProductSchedule(product, config, m_positions, cpu.vector_floats())),
+      kernels_(schedule_, cpu) {}
+
+void RowProduct::Run(size_t chunk_index, const Operands& operands) const {
+  const Chunk& chunk = schedule_.chunks[chunk_index];
+  RowArgs args;
+  args.output = operands.m;
+  args.kernel_rows = 1;
+  args.next_block = operands.v_vector_bytes - schedule_.in_row_bytes;
+  for (size_t i = 0; i < schedule_.passes.size(); ++i) {
+    const int64_t channel = schedule_.passes[i].first_channel;
+    // Passes are of whole blocks, which are vectors.
+    args.source = reinterpret_cast<const float*>(operands.v +
+                                                 channel / schedule_.vector_floats * operands.v_vector_bytes);
+    args.weights = reinterpret_cast<const float*>(operands.u + schedule_.config.Steps(channel) *
+                                                                   chunk.vectors * schedule_.vector_floats *
+                                                                   schedule_.config.weight_word_bytes());
+    kernels_.At(chunk_index, i)(&args);
   }
 }
 

@@ -2,13 +2,100 @@
 // shows share a kernel.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "templates/direct/x86/generator.h"
+#include "templates/base/image_strides.h"
+#include "templates/direct/config.h"
+#include "templates/direct/row_product.h"
+#include "templates/direct/schedule.h"
+#include "templates/x86/vector_code.h"
 
 namespace tilesmith::direct {
+
+// The direct kernel's code generator: one output row, one chunk of output channels, one accumulation pass.
+//
+// For each register tile of the row:  acc = first ? bias (+ residual) : 0
+//   for block in pass, for kernel row, for channel, for kernel column:
+//     acc[v][w] += weights[v] * in[w * stride - pad + column * (dilation + 1)]
+// With factors of bf16 a weight and an element are pairs of channels, and their product the sum of two; of an
+// odd channel the element's other half is zero, and not read.
+//   acc += first ? 0 : out
+//   out = last ? activation(acc) : acc
+// Passes are summed apart, so rounding errors grow with the longest of them rather than with all channels.
+// Kernel columns outside the input are skipped when emitting (edge tiles are emitted on their own); kernel
+// rows are a range given at run time. So there is no padded copy of the input.
+//
+// What a kernel is given. Offsets and sizes are in bytes.
+struct RowArgs {
+  const float* source = nullptr;    // first valid kernel row's input row, column 0, first channel of the pass
+  const float* weights = nullptr;   // packed, of the first valid kernel row
+  float* output = nullptr;          // first channel of the chunk, column 0
+  const float* residual = nullptr;  // like output
+  const float* bias = nullptr;      // first channel of the chunk, padded to whole vectors
+  int64_t kernel_rows = 0;          // valid ones; may be 0
+  int64_t next_block = 0;           // from the input row after the last valid one to the next block's first
+  int64_t skipped_weights = 0;      // of the kernel rows that are not valid, in one full block
+  int64_t tail_weights = 0;         // correction from a full block's to the tail block's first valid row
+};
+using RowKernel = void (*)(const RowArgs*);
+
+// One kernel: what distinguishes it from the others of the same conv.
+struct RowVariant {
+  Chunk chunk;  // group and first_channel are irrelevant but for vector_offsets
+  Pass pass;    // first_channel is irrelevant
+  bool first = true, last = true;
+  std::vector<int64_t> vector_offsets;  // of each vector, zero vectors included, from the chunk's first
+};
+
+// All kernels of one conv, in one code buffer.
+class RowGenerator : public x86::VectorCode {
+ public:
+  RowGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes);
+
+  // Emits a kernel and returns its offset in the code.
+  size_t Emit(const RowVariant& variant);
+  // After the last kernel.
+  void Finish() { EmitConstants(); }
+
+ private:
+  // Of a vector of packed weights.
+  int64_t WeightVectorBytes() const {
+    return vector_bytes() / kFloatBytes * schedule_.config.weight_word_bytes();
+  }
+  Xbyak::Xmm Accumulator(int v, int w) const { return Vector(v * positions_ + w); }
+  bool IsPartial(int v) const {
+    return variant_->chunk.partial_lanes > 0 && v == variant_->chunk.vectors - 1;
+  }
+  Xbyak::Address OutputAt(const Xbyak::Reg64& base, int v, int w) const;
+  Xbyak::Address SourceAt(int64_t offset, bool embedded) const;
+
+  void EmitRow();
+  void EmitTile(const TileRun& tile);
+  void EmitStart();
+  // acc += a stored vector of the output's type, of which only the chunk's partial_lanes exist where
+  // `partial`.
+  void AddStored(const Xbyak::Xmm& acc, const Xbyak::Address& stored, bool partial);
+  void EmitBlocks(const TileRun& tile);
+  void EmitBlock(const TileRun& tile, int64_t channels);
+  // `steps` of input channels (DirectConfig::step_channels); of the last one only the first channel where
+  // `half`.
+  void EmitSteps(const TileRun& tile, int64_t steps, bool half);
+  void LoadElement(const Xbyak::Xmm& element, int64_t offset, bool half);
+  // acc += weights * element, either of which may be in memory.
+  void Multiply(const Xbyak::Xmm& acc, const Xbyak::Xmm& factor, const Xbyak::Operand& other);
+  // Destroys acc.
+  void Store(const Xbyak::Address& to, const Xbyak::Xmm& acc, bool partial);
+  void EmitFinish();
+
+  const Schedule& schedule_;
+  const RowVariant* variant_ = nullptr;  // while emitting
+  int positions_ = 0;                    // of the tile being emitted
+  RegisterPlan plan_;
+  int next_broadcast_ = 0;
+};
 
 class RowKernels {
  public:
@@ -22,6 +109,30 @@ class RowKernels {
   size_t passes_ = 0;
   std::unique_ptr<RowGenerator> code_;
   std::vector<RowKernel> kernels_;  // at chunk * passes + pass
+};
+
+// The products of templates/direct/row_product.h, built.
+class RowProduct {
+ public:
+  // Vectors of M's channels lie `m_positions` positions apart. config: of ReadProductConfig.
+  RowProduct(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions, const Target& cpu);
+
+  int64_t positions() const { return schedule_.ow; }
+  const std::vector<Chunk>& chunks() const { return schedule_.chunks; }
+
+  struct Operands {
+    const std::byte* v = nullptr;  // position 0
+    int64_t v_vector_bytes = 0;    // from one vector of V's channels to the next
+    const std::byte* u = nullptr;  // of the chunk, in PackWeights' order
+    float* m = nullptr;            // of the chunk's first vector, position 0
+  };
+  void Run(size_t chunk, const Operands& operands) const;
+
+  std::span<const uint8_t> code() const { return kernels_.Code(); }
+
+ private:
+  Schedule schedule_;
+  RowKernels kernels_;
 };
 
 }  // namespace tilesmith::direct

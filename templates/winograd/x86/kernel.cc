@@ -2,7 +2,7 @@
 
 #include "layouts/base/check.h"
 #include "templates/base/image_strides.h"
-#include "templates/direct/x86/row_product.h"
+#include "templates/direct/x86/row_kernels.h"
 #include "templates/winograd/schedule.h"
 #include "templates/winograd/weights.h"
 #include "templates/winograd/x86/tile_transforms.h"

@@ -1,8 +1,401 @@
 #include "templates/winograd/x86/tile_transforms.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "templates/base/image_strides.h"
 
 namespace tilesmith::winograd {
+
+using Xbyak::Xmm;
+
+void AddConstant(std::vector<double>& constants, double value) {
+  const double magnitude = std::abs(value);
+  if (magnitude == 0 || magnitude == 1) return;
+  if (std::find(constants.begin(), constants.end(), magnitude) != constants.end()) return;
+  constants.push_back(magnitude);
+}
+
+void LinearCode::HoldConstants(const std::vector<double>& values, int first, int count) {
+  held_.clear();
+  for (size_t i = 0; i < values.size() && static_cast<int>(i) < count; ++i) {
+    const int index = first + static_cast<int>(i);
+    vmovups(Vector(index), Splat(static_cast<float>(values[i])));
+    held_[values[i]] = index;
+  }
+}
+
+void LinearCode::Sum(int to, std::vector<Term> terms, int scratch) {
+  std::erase_if(terms, [](const Term& term) { return term.coefficient == 0; });
+  if (terms.empty()) return Zero(Vector(to));
+  // Begin with what needs no multiplication, registers last so that they can be operands of an addition.
+  const auto rank = [](const Term& term) {
+    return term.coefficient == 1 ? (term.index < 0 ? 0 : 1) : term.coefficient > 0 ? 2 : 3;
+  };
+  std::stable_sort(terms.begin(), terms.end(),
+                   [&](const Term& a, const Term& b) { return rank(a) < rank(b); });
+  size_t next = 1;
+  const bool both_plain =
+      terms.size() > 1 && terms[0].coefficient == 1 && std::abs(terms[1].coefficient) == 1;
+  if (both_plain && terms[0].index >= 0) {
+    const Xmm a = Vector(terms[0].index), b = Vector(terms[1].index < 0 ? to : terms[1].index);
+    if (terms[1].index < 0) vmovups(b, ptr[terms[1].address]);
+    terms[1].coefficient > 0 ? vaddps(Vector(to), a, b) : vsubps(Vector(to), a, b);
+    next = 2;
+  } else {
+    Start(to, terms[0]);
+  }
+  for (; next < terms.size(); ++next) Add(to, terms[next], scratch);
+}
+
+void LinearCode::Start(int to, const Term& term) {
+  const Xmm result = Vector(to);
+  if (term.coefficient == 1) {
+    term.index < 0 ? vmovups(result, ptr[term.address]) : vmovaps(result, Vector(term.index));
+    return;
+  }
+  const auto found = held_.find(term.coefficient);
+  if (found != held_.end()) {
+    const Xmm constant = Vector(found->second);
+    term.index < 0 ? vmulps(result, constant, ptr[term.address])
+                   : vmulps(result, constant, Vector(term.index));
+    return;
+  }
+  const Xbyak::Address constant = Splat(static_cast<float>(term.coefficient));
+  if (term.index < 0) {
+    vmovups(result, ptr[term.address]);
+    vmulps(result, result, constant);
+  } else {
+    vmulps(result, Vector(term.index), constant);
+  }
+}
+
+void LinearCode::Add(int to, const Term& term, int scratch) {
+  const Xmm result = Vector(to);
+  const bool negative = term.coefficient < 0;
+  const double magnitude = std::abs(term.coefficient);
+  const auto emit = [&](const Xmm& a, const Xbyak::Operand& b) {
+    negative ? vfnmadd231ps(result, a, b) : vfmadd231ps(result, a, b);
+  };
+  const auto plain = [&](const Xbyak::Operand& value) {
+    negative ? vsubps(result, result, value) : vaddps(result, result, value);
+  };
+  if (magnitude == 1) {
+    term.index < 0 ? plain(ptr[term.address]) : plain(Vector(term.index));
+    return;
+  }
+  const auto found = held_.find(magnitude);
+  if (term.index >= 0) {
+    found != held_.end() ? emit(Vector(term.index), Vector(found->second))
+                         : emit(Vector(term.index), Splat(static_cast<float>(magnitude)));
+    return;
+  }
+  const Xmm constant = Vector(found != held_.end() ? found->second : scratch);
+  if (found == held_.end()) vmovups(constant, Splat(static_cast<float>(magnitude)));
+  emit(constant, ptr[term.address]);
+}
+
+namespace {
+
+using x86::Offset;
+using Xbyak::Reg64;
+
+const Reg64 kSource(Xbyak::Operand::RDI);
+const Reg64 kTarget(Xbyak::Operand::RSI);
+const Reg64 kWindowsLeft(Xbyak::Operand::RDX);
+
+constexpr int kInputTemporaries = 4;
+
+int FirstTemporary(int window, int registers) {
+  return 2 * window + kInputTemporaries <= registers ? 2 * window : window;
+}
+
+}  // namespace
+
+InputGenerator::InputGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
+    : LinearCode(cpu, buffer_bytes),
+      schedule_(schedule),
+      transforms_(schedule.transforms()),
+      window_(transforms_.window),
+      widens_(schedule.in.type() != DataType::kF32),
+      pairs_fit_(FirstTemporary(window_, registers()) > window_),
+      even_(FirstTemporary(window_, registers())),
+      odd_(even_ + 1),
+      result_(even_ + 2),
+      scratch_(even_ + 3) {}
+
+int64_t InputGenerator::KernelBytes(int window) {
+  constexpr int64_t kInstruction = 11, kFixed = 512, kWidening = 3;
+  return kFixed + kInstruction * ((4L * window + kWidening) * window * window);
+}
+
+Xbyak::RegExp InputGenerator::WindowAt(int row, int column) const {
+  const int64_t pixel = row * schedule_.workload.iw + column;
+  return kSource + Offset(pixel * schedule_.in_pixel_bytes());
+}
+
+LinearCode::Term InputGenerator::WindowTerm(double coefficient, int row, int column) const {
+  if (!widens_) return {coefficient, -1, WindowAt(row, column)};
+  return {coefficient, -1, rsp + Offset((row * window_ + column) * vector_bytes())};
+}
+
+void InputGenerator::EmitWidening() {
+  for (int row = rows_.first; row < rows_.last; ++row) {
+    for (int column = columns_.first; column < columns_.last; ++column) {
+      const auto widened = Vector(column % window_);
+      LoadStored(schedule_.in.type(), widened, ptr[WindowAt(row, column)], false, widened);
+      vmovups(ptr[WindowTerm(1, row, column).address], widened);
+    }
+  }
+}
+
+double InputGenerator::Even(int pair, int k) const {
+  return (transforms_.input(1 + 2 * pair, k) + transforms_.input(2 + 2 * pair, k)) / 2;
+}
+
+double InputGenerator::Odd(int pair, int k) const {
+  return (transforms_.input(1 + 2 * pair, k) - transforms_.input(2 + 2 * pair, k)) / 2;
+}
+
+size_t InputGenerator::Emit(const Span& rows, const Span& columns) {
+  rows_ = rows;
+  columns_ = columns;
+  align(64);
+  const size_t start = getSize();
+  std::vector<double> constants;
+  const int pairs = static_cast<int>(transforms_.pairs.size());
+  for (int k = 0; k < window_; ++k) {
+    for (int q = 0; q < pairs; ++q) {
+      AddConstant(constants, Even(q, k));
+      AddConstant(constants, Odd(q, k));
+    }
+    for (int row : transforms_.unpaired()) AddConstant(constants, transforms_.input(row, k));
+  }
+  HoldConstants(constants, scratch_ + 1, registers() - scratch_ - 1);
+  const int64_t line = 64, widened_bytes = schedule_.elements() * vector_bytes();
+  if (widens_) {
+    mov(rax, rsp);
+    sub(rsp, Offset(widened_bytes + line));
+    and_(rsp, static_cast<int>(-line));
+  }
+  Xbyak::Label next;
+  align(32);
+  L(next);
+  if (widens_) EmitWidening();
+  for (int q = 0; q < pairs; ++q) {
+    const int row = 1 + 2 * q;
+    if (pairs_fit_) {
+      EmitColumns(row, true);
+      EmitRow(row, 0);
+      EmitRow(row + 1, window_);
+      continue;
+    }
+    for (int i : {row, row + 1}) {
+      EmitColumns(i, false);
+      EmitRow(i, 0);
+    }
+  }
+  for (int row : transforms_.unpaired()) {
+    EmitColumns(row, false);
+    EmitRow(row, 0);
+  }
+  add(kSource, Offset(schedule_.input_step() * schedule_.in_pixel_bytes()));
+  add(kTarget, Offset(schedule_.v_vector_bytes()));
+  dec(kWindowsLeft);
+  jnz(next, T_NEAR);
+  if (widens_) mov(rsp, rax);
+  vzeroupper();
+  ret();
+  return start;
+}
+
+void InputGenerator::EmitColumns(int row, bool pair) {
+  for (int column = columns_.first; column < columns_.last; ++column) {
+    std::vector<Term> all, even, odd;
+    for (int k = rows_.first; k < rows_.last; ++k) {
+      if (pair) {
+        even.push_back(WindowTerm(Even(row / 2, k), k, column));
+        odd.push_back(WindowTerm(Odd(row / 2, k), k, column));
+      } else {
+        all.push_back(WindowTerm(transforms_.input(row, k), k, column));
+      }
+    }
+    if (!pair) {
+      Sum(column, all, scratch_);
+      continue;
+    }
+    Sum(even_, even, scratch_);
+    Sum(odd_, odd, scratch_);
+    vaddps(Vector(column), Vector(even_), Vector(odd_));
+    vsubps(Vector(window_ + column), Vector(even_), Vector(odd_));
+  }
+}
+
+void InputGenerator::EmitRow(int row, int first_register) {
+  const auto terms = [&](const auto& coefficient) {
+    std::vector<Term> list;
+    for (int k = columns_.first; k < columns_.last; ++k) {
+      list.push_back({coefficient(k), first_register + k, {}});
+    }
+    return list;
+  };
+  const int element = row * window_;
+  for (int q = 0; q < static_cast<int>(transforms_.pairs.size()); ++q) {
+    Sum(even_, terms([&](int k) { return Even(q, k); }), scratch_);
+    Sum(odd_, terms([&](int k) { return Odd(q, k); }), scratch_);
+    vaddps(Vector(result_), Vector(even_), Vector(odd_));
+    vsubps(Vector(even_), Vector(even_), Vector(odd_));
+    Store(element + 1 + 2 * q, result_);
+    Store(element + 2 + 2 * q, even_);
+  }
+  for (int column : transforms_.unpaired()) {
+    Sum(result_, terms([&](int k) { return transforms_.input(column, k); }), scratch_);
+    Store(element + column, result_);
+  }
+}
+
+void InputGenerator::Store(int element, int index) {
+  const DataType type = schedule_.v_type();
+  const int64_t place = schedule_.PlaceOf(element) * schedule_.in_element * ElementBytes(type);
+  StoreAs(type, ptr[kTarget + Offset(place)], Vector(index), false, Vector(scratch_), Vector(scratch_));
+}
+
+namespace {
+
+using x86::Offset;
+using Xbyak::Reg64;
+
+const Reg64 kProducts(Xbyak::Operand::RDI);
+const Reg64 kOutput(Xbyak::Operand::RSI);
+const Reg64 kResidual(Xbyak::Operand::RDX);
+const Reg64 kBias(Xbyak::Operand::RCX);
+const Reg64 kTilesLeft(Xbyak::Operand::R8);
+
+constexpr int kOutputTemporaries = 3;  // result, scratch, bias
+
+int RowsAtOnce(const Transforms& t, int registers) {
+  const auto pairs = static_cast<int>(t.pairs.size());
+  return std::clamp((registers - pairs - kOutputTemporaries) / t.window, 1, std::max(pairs, 1));
+}
+
+}  // namespace
+
+OutputGenerator::OutputGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
+    : LinearCode(cpu, buffer_bytes),
+      schedule_(schedule),
+      transforms_(schedule.output_transforms()),
+      window_(transforms_.window),
+      pairs_(static_cast<int>(transforms_.pairs.size())),
+      rows_at_once_(RowsAtOnce(transforms_, registers())),
+      sum_(rows_at_once_ * window_),
+      result_(sum_ + pairs_),
+      scratch_(result_ + 1),
+      bias_(result_ + 2) {}
+
+int64_t OutputGenerator::KernelBytes(int window) {
+  constexpr int64_t kInstruction = 11, kFixed = 512, kPostOps = 10;
+  return kFixed + kInstruction * (3L * window * window * window + kPostOps * window * window);
+}
+
+LinearCode::Term OutputGenerator::ProductTerm(int row, int column) const {
+  const int64_t element = row * window_ + column;
+  return {1, -1, kProducts + Offset(element * schedule_.out_element * kFloatBytes)};
+}
+
+size_t OutputGenerator::Emit(const Variant& variant) {
+  variant_ = variant;
+  align(64);
+  const size_t start = getSize();
+  std::vector<double> constants;
+  for (int k = 0; k < transforms_.tile; ++k) {
+    for (int q = 0; q < pairs_; ++q) AddConstant(constants, transforms_.output(k, 1 + 2 * q));
+    for (int element : transforms_.unpaired()) AddConstant(constants, transforms_.output(k, element));
+  }
+  HoldConstants(constants, bias_ + 1, registers() - bias_ - 1);
+  if (schedule_.workload.post.bias) vmovups(Vector(bias_), ptr[kBias]);
+  Xbyak::Label next;
+  align(32);
+  L(next);
+  for (int parity : {0, 1}) {
+    std::vector<int> some;
+    for (int row = parity; row < variant.rows; row += 2) {
+      some.push_back(row);
+      if (row + 2 < variant.rows && static_cast<int>(some.size()) < rows_at_once_) continue;
+      EmitColumns(some);
+      for (size_t i = 0; i < some.size(); ++i) EmitRow(some[i], static_cast<int>(i) * window_);
+      some.clear();
+    }
+  }
+  add(kProducts, Offset(vector_bytes()));
+  const int64_t step = schedule_.config.tile * schedule_.out_pixel_bytes();
+  add(kOutput, Offset(step));
+  if (schedule_.workload.post.sum) add(kResidual, Offset(step));
+  dec(kTilesLeft);
+  jnz(next, T_NEAR);
+  vzeroupper();
+  ret();
+  return start;
+}
+
+void OutputGenerator::EmitColumns(const std::vector<int>& rows) {
+  const bool odd = rows.front() % 2 == 1;
+  for (int column = 0; column < window_; ++column) {
+    for (int q = 0; q < pairs_; ++q) {
+      Term plus = ProductTerm(1 + 2 * q, column), minus = ProductTerm(2 + 2 * q, column);
+      if (odd) minus.coefficient = -1;
+      Sum(sum_ + q, {plus, minus}, scratch_);
+    }
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::vector<Term> terms;
+      terms.reserve(pairs_ + 2);
+      for (int q = 0; q < pairs_; ++q)
+        terms.push_back({transforms_.output(rows[i], 1 + 2 * q), sum_ + q, {}});
+      for (int element : transforms_.unpaired()) {
+        terms.push_back(ProductTerm(element, column));
+        terms.back().coefficient = transforms_.output(rows[i], element);
+      }
+      Sum(static_cast<int>(i) * window_ + column, terms, scratch_);
+    }
+  }
+}
+
+void OutputGenerator::EmitRow(int row, int first_register) {
+  for (int q = 0; q < pairs_; ++q) {
+    const auto plus = Vector(first_register + 1 + 2 * q), minus = Vector(first_register + 2 + 2 * q);
+    vaddps(Vector(sum_ + q), plus, minus);
+    vsubps(minus, plus, minus);
+  }
+  for (int k = 0; k < variant_.columns; ++k) {
+    std::vector<Term> terms;
+    terms.reserve(pairs_ + 2);
+    for (int q = 0; q < pairs_; ++q) {
+      terms.push_back(
+          {transforms_.output(k, 1 + 2 * q), k % 2 == 0 ? sum_ + q : first_register + 2 + 2 * q, {}});
+    }
+    for (int element : transforms_.unpaired())
+      terms.push_back({transforms_.output(k, element), first_register + element, {}});
+    Sum(result_, terms, scratch_);
+    EmitOutput((row * schedule_.workload.ow + k) * schedule_.out_pixel_bytes());
+  }
+}
+
+void OutputGenerator::EmitOutput(int64_t offset) {
+  const PostOps& post = schedule_.workload.post;
+  const auto result = Vector(result_), scratch = Vector(scratch_);
+  const DataType type = schedule_.out.type();
+  if (post.bias) vaddps(result, result, Vector(bias_));
+  if (post.sum) {
+    const auto residual = ptr[kResidual + Offset(offset)];
+    if (type != DataType::kF32) LoadStored(type, scratch, residual, false, scratch);
+    type == DataType::kF32 ? vaddps(result, result, residual) : vaddps(result, result, scratch);
+  }
+  Apply(post.activation, result, scratch);
+  // Whatever the activation is of 0, a NaN or infinity has met padding's zero weights there.
+  if (variant_.lanes < vector_floats()) ClearLanesFrom(variant_.lanes, result);
+  const auto output = ptr[kOutput + Offset(offset)];
+  variant_.stream ? vmovntps(output, result) : StoreAs(type, output, result, false, scratch, scratch);
+}
+
 namespace {
 
 constexpr size_t kFixedBytes = 8192;  // constants

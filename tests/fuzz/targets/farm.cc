@@ -6,8 +6,8 @@
 #include "layouts/base/error.h"
 #include "tests/fuzz/targets/record_uses.h"
 #include "tests/fuzz/targets/targets.h"
-#include "tuner/farm/address.h"
 #include "tuner/farm/messages.h"
+#include "tuner/farm/redis.h"
 #include "tuner/measure/protocol.h"
 #include "tuner/records/json_fields.h"
 

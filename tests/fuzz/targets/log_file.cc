@@ -3,12 +3,10 @@
 
 #include "tests/fuzz/targets/record_uses.h"
 #include "tests/fuzz/targets/targets.h"
-#include "tuner/records/best_records.h"
-#include "tuner/records/distill.h"
 #include "tuner/records/log.h"
 #include "tuner/records/log_scan.h"
 #include "tuner/records/log_stats.h"
-#include "tuner/records/merge_logs.h"
+#include "tuner/records/record_groups.h"
 
 namespace tilesmith::fuzz {
 namespace {

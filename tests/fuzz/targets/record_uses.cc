@@ -1,10 +1,10 @@
 #include "tests/fuzz/targets/record_uses.h"
 
 #include "tests/fuzz/target.h"
-#include "tuner/autotvm/adopt_post_ops.h"
-#include "tuner/records/best_records.h"
+#include "tuner/autotvm/autotvm.h"
+#include "tuner/records/record_groups.h"
 #include "tuner/records/record_key.h"
-#include "tuner/search/nearest_config.h"
+#include "tuner/search/config_sampling.h"
 
 namespace tilesmith::fuzz {
 

@@ -4,7 +4,7 @@
 #include "layouts/base/error.h"
 #include "tests/fuzz/targets/record_uses.h"
 #include "tests/fuzz/targets/targets.h"
-#include "tuner/measure/line_transport.h"
+#include "tuner/measure/transport.h"
 #include "tuner/measure/worker_link.h"
 #include "tuner/records/json_fields.h"
 

@@ -125,9 +125,8 @@ TEST(OpenDevice, FindsTheDeviceOfATargetAndNamesTheUnknown) {
 TEST(ConvTemplates, AreForOneKindOfTarget) {
   const ConvWorkload workload = ParseWorkload("ic16ih8oc16oh8kh3ph1");
   Target target = TestCpu();
-  EXPECT_EQ(ConvTemplatesFor(target).size(), ConvTemplates().size());
   target.device = "abacus";
-  EXPECT_TRUE(ConvTemplatesFor(target).empty());
+  EXPECT_TRUE(ConvTemplates(target.device).empty());
   for (const ConvTemplate* one : ConvTemplates()) {
     EXPECT_EQ(one->DeviceKind(), kCpuDevice);
     EXPECT_THAT(one->Supports(workload, target).reason, testing::HasSubstr("abacus")) << one->Name();

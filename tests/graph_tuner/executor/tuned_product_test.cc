@@ -9,7 +9,7 @@
 #include "layouts/base/error.h"
 #include "ops/dense/tasks.h"
 #include "ops/movement/view.h"
-#include "templates/matmul/template.h"
+#include "templates/matmul/config.h"
 #include "tests/graph_tuner/support/executor_testing.h"
 #include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/temporary_files.h"

@@ -55,7 +55,7 @@ class ErrorBudgetTest : public testing::Test {
       log_.push_back(record);
     };
     add(DefaultRecord(workload, options_.cpu, 2), 4e-3);
-    for (const ConvTemplate* conv_template : Bf16ConvTemplates()) {
+    for (const ConvTemplate* conv_template : ConvTemplates(kCpuDevice, DataType::kBf16)) {
       if (!conv_template->Supports(workload, options_.cpu).ok) continue;
       for (const DataType out : {DataType::kBf16, DataType::kF32}) {
         Record record = DefaultRecord(workload, options_.cpu, 2);

@@ -39,10 +39,10 @@ inline std::vector<Record> LogOfBothTypes(const Graph& graph, const Target& cpu)
     record.seconds = 1e-3;
     record.sample_seconds = {record.seconds};
     records.push_back(record);
-    const auto found = std::ranges::find_if(Bf16ConvTemplates(), [&](const ConvTemplate* conv_template) {
-      return conv_template->Supports(conv->workload(), cpu).ok;
-    });
-    if (found == Bf16ConvTemplates().end()) continue;
+    const std::vector<const ConvTemplate*> templates = ConvTemplates(kCpuDevice, DataType::kBf16);
+    const auto found = std::ranges::find_if(
+        templates, [&](const ConvTemplate* one) { return one->Supports(conv->workload(), cpu).ok; });
+    if (found == templates.end()) continue;
     const ConvTemplate& narrow = **found;
     for (const DataType in : {DataType::kBf16, DataType::kF32}) {
       for (const DataType out : {DataType::kBf16, DataType::kF32}) {

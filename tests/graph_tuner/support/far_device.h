@@ -13,7 +13,7 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/measure/clock.h"
 #include "layouts/transform.h"
-#include "templates/cpu_device/copy_kernel.h"
+#include "templates/cpu_device/cpu_device.h"
 #include "templates/device/device.h"
 
 namespace tilesmith {

@@ -15,10 +15,10 @@
 #include "ops/dense/softmax.h"
 #include "ops/elementwise/batch_norm.h"
 #include "templates/base/workload_data.h"
-#include "templates/cuda_device/compiler.h"
 #include "templates/cuda_device/driver.h"
+#include "templates/cuda_device/modules.h"
 #include "templates/cuda_device/op_programs.h"
-#include "templates/cuda_gemm/template.h"
+#include "templates/cuda_gemm/config.h"
 #include "tests/support/cuda/cuda_targets.h"
 #include "tests/support/cuda/emulated_programs.h"
 #include "tests/support/random.h"
@@ -118,7 +118,7 @@ class CompiledKernels : public testing::TestWithParam<const char*> {};
 // Configs of all templates: their defaults, and `cases` random ones of each and workload.
 std::vector<Built> BuildSample(int cases) {
   std::vector<Built> built;
-  for (const ConvTemplate* conv_template : CudaConvTemplates())
+  for (const ConvTemplate* conv_template : ConvTemplates(kCudaDevice))
     for (const char* workload :
          {"ic3ih224oc64kh7sh2ph3+bias+relu", "ic512ih7oc512kh3ph1+bias+sum+relu",
           "g96ic96ih28oc96kh3ph1+bias+clip:0:6", "g32ic128ih28oc128kh3ph1+hard_swish"}) {

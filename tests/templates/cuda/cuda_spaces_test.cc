@@ -16,10 +16,10 @@ namespace cuda_spaces {
 namespace {
 
 const ConvTemplate& Named(std::string_view name) {
-  for (const ConvTemplate* candidate : CudaConvTemplates())
+  for (const ConvTemplate* candidate : ConvTemplates(kCudaDevice))
     if (candidate->Name() == name) return *candidate;
   ADD_FAILURE() << "no template " << name;
-  return *CudaConvTemplates().back();
+  return *ConvTemplates(kCudaDevice).back();
 }
 
 std::string Refusal(std::string_view name, const std::string& workload, int compute = 90) {
@@ -31,14 +31,12 @@ TEST(CudaSpaces, AreForCudaDevicesOnly) {
   const ConvWorkload workload = ParseWorkload("ic16ih8oc16oh8kh3ph1");
   const Target gpu = CudaTargetForTests(90);
   Target cpu;
-  EXPECT_EQ(ConvTemplatesFor(gpu).size(), CudaConvTemplates().size());
-  EXPECT_EQ(AllConvTemplates().size(), ConvTemplates().size() + CudaConvTemplates().size());
-  for (const ConvTemplate* one : CudaConvTemplates()) {
+  for (const ConvTemplate* one : ConvTemplates(kCudaDevice)) {
     EXPECT_EQ(one->DeviceKind(), kCudaDevice);
     EXPECT_THAT(one->Supports(workload, cpu).reason, testing::HasSubstr("cuda")) << one->Name();
     EXPECT_EQ(&FindConvTemplate(one->Name()), one);
   }
-  for (const ConvTemplate* one : ConvTemplatesFor(cpu)) {
+  for (const ConvTemplate* one : ConvTemplates(cpu.device)) {
     EXPECT_EQ(one->DeviceKind(), kCpuDevice) << one->Name();
     EXPECT_FALSE(one->Supports(workload, gpu).ok) << one->Name();
   }
@@ -55,7 +53,7 @@ TEST(CudaSpaces, RefusalsSayWhy) {
   EXPECT_THAT(Refusal("cuda_depthwise", "ic64ih28oc64kh3ph1"), HasSubstr("one input channel"));
   EXPECT_THAT(Refusal("cuda_grouped", "g64ic64ih28oc64kh3ph1"), HasSubstr("cuda_depthwise"));
   EXPECT_THAT(Refusal("cuda_grouped", "g2ic128ih28oc128kh3ph1"), HasSubstr("64 channels"));
-  for (const ConvTemplate* one : CudaConvTemplates())
+  for (const ConvTemplate* one : ConvTemplates(kCudaDevice))
     EXPECT_THAT(Refusal(one->Name(), "scale_shift+relu>ic64ih28oc64kh3ph1"), HasSubstr("in front"))
         << one->Name();
   EXPECT_EQ(Refusal("cuda_portable", "g3ic9ih7oc6kh2kw5sh3dh2ph4+hard_swish"), "");
@@ -68,7 +66,7 @@ TEST(CudaSpaces, AnswerForExtremeWorkloads) {
     TestRandom random(seed);
     const ConvWorkload w = RandomExtremeWorkload(random);
     const Target target = CudaTargetForTests(seed % 2 == 0 ? 80 : 90, seed % 3 == 0);
-    for (const ConvTemplate* one : CudaConvTemplates()) {
+    for (const ConvTemplate* one : ConvTemplates(kCudaDevice)) {
       SCOPED_TRACE(fmt::format("{} {} seed {}", one->Name(), WorkloadToString(w), seed));
       if (!one->Supports(w, target).ok) continue;
       ++supported;
@@ -89,7 +87,7 @@ TEST(CudaSpaces, NestsCoverTheWorkload) {
     TestRandom random(seed);
     const ConvWorkload w = RandomWorkload(random);
     const Target target = CudaTargetForTests(80, true);
-    for (const ConvTemplate* one : CudaConvTemplates()) {
+    for (const ConvTemplate* one : ConvTemplates(kCudaDevice)) {
       if (!one->Supports(w, target).ok) continue;
       SCOPED_TRACE(fmt::format("{} {} seed {}", one->Name(), WorkloadToString(w), seed));
       const Config config = one->Default(w, target);

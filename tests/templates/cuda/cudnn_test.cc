@@ -9,7 +9,7 @@
 #include "layouts/transform.h"
 #include "ops/conv/conv.h"
 #include "templates/cuda_device/cudnn_library.h"
-#include "templates/cudnn/template.h"
+#include "templates/cudnn/config.h"
 #include "tests/support/cuda/fake_gpu.h"
 #include "tests/support/random.h"
 

@@ -162,7 +162,7 @@ TEST_P(EmulatedConv, RandomWorkloadsAndConfigs) {
   EXPECT_GT(checked, cases * 9 / 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Templates, EmulatedConv, testing::ValuesIn(CudaConvTemplates()),
+INSTANTIATE_TEST_SUITE_P(Templates, EmulatedConv, testing::ValuesIn(ConvTemplates(kCudaDevice)),
                          [](const auto& info) { return std::string(info.param->Name()); });
 
 }  // namespace

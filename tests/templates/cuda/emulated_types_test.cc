@@ -17,7 +17,7 @@
 #include "templates/base/conv_error.h"
 #include "templates/base/workload_data.h"
 #include "templates/cuda/program.h"
-#include "templates/cuda_gemm/template.h"
+#include "templates/cuda_gemm/config.h"
 #include "tests/support/cuda/cuda_targets.h"
 #include "tests/support/cuda/emulated_programs.h"
 #include "tests/support/guarded_images.h"

@@ -1,6 +1,4 @@
 // The estimate of products beside what an H200 took for them, in the mean of its launches.
-#include "templates/cuda_gemm/estimate.h"
-
 #include <gtest/gtest.h>
 
 #include "templates/cuda_gemm/config.h"

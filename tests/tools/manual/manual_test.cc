@@ -7,7 +7,6 @@
 
 #include "tests/tools/cli.h"
 #include "tools/cli/args.h"
-#include "tools/manual/command_tree.h"
 
 namespace tilesmith {
 namespace {

@@ -1,10 +1,9 @@
-#include "tuner/autotvm/adopt_post_ops.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "templates/base/conv_template.h"
 #include "tests/support/test_cpu.h"
+#include "tuner/autotvm/autotvm.h"
 
 namespace tilesmith {
 namespace {

@@ -9,8 +9,7 @@
 #include "layouts/base/error.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tuner/support/sample_records.h"
-#include "tuner/autotvm/autotvm_target.h"
-#include "tuner/records/best_records.h"
+#include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 namespace {

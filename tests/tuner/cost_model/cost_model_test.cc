@@ -14,7 +14,6 @@
 #include "layouts/base/text_file.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tuner/support/measured_configs.h"
-#include "tuner/cost_model/evaluation.h"
 #include "tuner/cost_model/training_history.h"
 
 namespace tilesmith {

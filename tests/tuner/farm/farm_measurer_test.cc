@@ -13,7 +13,7 @@
 #include "tests/support/test_cpu.h"
 #include "tests/tuner/support/farm/farm_fixture.h"
 #include "tests/tuner/support/faulty_config.h"
-#include "tuner/measure/pooled_trials.h"
+#include "tuner/measure/measurer.h"
 #include "tuner/measure/process_measurer.h"
 
 namespace tilesmith {

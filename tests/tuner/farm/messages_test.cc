@@ -7,7 +7,7 @@
 #include "layouts/base/error.h"
 #include "tests/support/refusal.h"
 #include "tests/tuner/support/farm/simulated_farm.h"
-#include "tuner/farm/address.h"
+#include "tuner/farm/redis.h"
 
 namespace tilesmith {
 namespace {

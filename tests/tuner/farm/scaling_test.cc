@@ -12,7 +12,7 @@
 
 #include "tests/tuner/support/farm/redis_server.h"
 #include "tests/tuner/support/farm/simulated_farm.h"
-#include "tuner/records/utc_time.h"
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 namespace {

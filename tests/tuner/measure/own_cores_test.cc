@@ -1,8 +1,8 @@
-#include "tuner/measure/own_cores.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
+
+#include "tuner/measure/worker.h"
 
 namespace tilesmith {
 namespace {

@@ -1,11 +1,10 @@
-#include "tuner/measure/run_trials.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "layouts/base/error.h"
 #include "tests/tuner/support/simulated_measurer.h"
+#include "tuner/measure/measurer.h"
 
 namespace tilesmith {
 namespace {

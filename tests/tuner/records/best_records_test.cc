@@ -1,8 +1,7 @@
-#include "tuner/records/best_records.h"
-
 #include <gtest/gtest.h>
 
 #include "tests/tuner/support/sample_records.h"
+#include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "templates/base/space_fingerprint.h"
+#include "templates/base/conv_template.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tuner/support/sample_records.h"
 #include "tuner/records/log.h"

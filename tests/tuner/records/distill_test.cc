@@ -1,5 +1,3 @@
-#include "tuner/records/distill.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +5,6 @@
 
 #include "tests/tuner/support/random_records.h"
 #include "tuner/records/accuracy.h"
-#include "tuner/records/best_records.h"
 #include "tuner/records/record_groups.h"
 
 namespace tilesmith {

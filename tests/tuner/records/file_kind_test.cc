@@ -1,8 +1,8 @@
-#include "tuner/records/file_kind.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+
+#include "tuner/records/log.h"
 
 namespace tilesmith {
 namespace {

@@ -1,8 +1,7 @@
-#include "tuner/records/merge_logs.h"
-
 #include <gtest/gtest.h>
 
 #include "tests/tuner/support/sample_records.h"
+#include "tuner/records/log.h"
 
 namespace tilesmith {
 namespace {

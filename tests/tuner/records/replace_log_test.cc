@@ -1,5 +1,3 @@
-#include "tuner/records/replace_log.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

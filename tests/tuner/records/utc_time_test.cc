@@ -1,6 +1,6 @@
-#include "tuner/records/utc_time.h"
-
 #include <gtest/gtest.h>
+
+#include "tuner/records/record.h"
 
 namespace tilesmith {
 namespace {

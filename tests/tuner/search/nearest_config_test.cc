@@ -1,8 +1,7 @@
-#include "tuner/search/nearest_config.h"
-
 #include <gtest/gtest.h>
 
 #include "tests/tuner/support/sample_records.h"
+#include "tuner/search/config_sampling.h"
 
 namespace tilesmith {
 namespace {

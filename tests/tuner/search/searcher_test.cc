@@ -11,7 +11,7 @@
 #include "tests/tuner/support/fake_template.h"
 #include "tests/tuner/support/measured_configs.h"
 #include "tuner/cost_model/training_history.h"
-#include "tuner/search/nearest_config.h"
+#include "tuner/search/config_sampling.h"
 
 namespace tilesmith {
 namespace {

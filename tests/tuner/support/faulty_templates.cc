@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "templates/portable/template.h"
+#include "templates/portable/config.h"
 
 namespace tilesmith {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tuner/records/record.h"
-#include "tuner/search/valid_sampler.h"
+#include "tuner/search/config_sampling.h"
 
 namespace tilesmith {
 

@@ -14,8 +14,8 @@
 #include "layouts/measure/clock.h"
 #include "tests/tuner/support/farm/redis_server.h"
 #include "tests/tuner/support/farm/simulated_farm.h"
+#include "tuner/measure/measurer.h"
 #include "tuner/measure/protocol.h"
-#include "tuner/measure/run_trials.h"
 
 namespace tilesmith {
 

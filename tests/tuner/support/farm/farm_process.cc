@@ -16,7 +16,7 @@
 #include "tests/tuner/support/farm/simulated_farm.h"
 #include "tests/tuner/support/farm/slow_wire.h"
 #include "tests/tuner/support/tune_one.h"
-#include "tuner/measure/run_trials.h"
+#include "tuner/measure/measurer.h"
 #include "tuner/records/log.h"
 
 namespace tilesmith {
