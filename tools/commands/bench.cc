@@ -18,6 +18,7 @@
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
+#include "tools/network/plan_choice.h"
 #include "tools/onednn/onednn.h"
 #include "tools/peers/onnx_runtime.h"
 #include "tools/quantize/in_place.h"
