@@ -18,14 +18,13 @@ std::vector<int64_t> BlocksOf(int64_t channels) {
   return blocks;
 }
 
-// The preset in these layouts; nullopt where that is no valid config.
-std::optional<Config> DefaultIn(const ConvTemplate& conv_template, const ConvWorkload& w,
-                                const LayoutPair& layouts, const Target& target) {
-  if (!conv_template.Supports(w, target).ok) return std::nullopt;
-  const ConfigSpace space = conv_template.Space(w, target);
-  std::optional<Config> config =
-      conv_template.WithLayouts(w, space, conv_template.Default(w, target), layouts);
-  return config && space.WhyInvalid(*config).empty() ? config : std::nullopt;
+// The template's default with both layouts in the order of `layout`, which its space may lack.
+Config DefaultIn(const ConvTemplate& conv_template, const ConvWorkload& w, const Layout& layout,
+                 const Target& target) {
+  Config config = conv_template.Default(w, target);
+  for (const std::string_view knob : conv_template.LayoutKnobs())
+    config.Set(knob, layout.is_nhwc() ? 0 : layout.BlockFor(w.ic));
+  return config;
 }
 
 }  // namespace
@@ -47,21 +46,20 @@ bool MultipliesBytes(const ConvWorkload& w, const Target& cpu) {
 
 std::optional<UntunedConv> UntunedByteConv(const ConvWorkload& w, const Layout& layout,
                                            const Target& target) {
-  const LayoutPair layouts = {layout.WithType(w.input_type()), layout.WithType(w.output_type())};
   std::vector<const ConvTemplate*> templates = ConvTemplatesFor(target, w);
   std::ranges::stable_partition(templates, [&](const ConvTemplate* conv_template) {
     return conv_template == &WinogradInt8Template() && winograd_int8::Pays(w);
   });
-  for (const ConvTemplate* conv_template : templates)
-    if (auto config = DefaultIn(*conv_template, w, layouts, target))
-      return UntunedConv{conv_template, *std::move(config)};
+  for (const ConvTemplate* conv_template : templates) {
+    if (!conv_template->Supports(w, target).ok) continue;
+    Config config = DefaultIn(*conv_template, w, layout, target);
+    if (conv_template->Space(w, target).WhyInvalid(config).empty())
+      return UntunedConv{conv_template, std::move(config)};
+  }
   // Its knobs are of blocks that are worth measuring, its kernels take blocks of any size.
   const ConvTemplate& any = DirectInt8Template();
   if (!any.Supports(w, target).ok) return std::nullopt;
-  Config config = any.Default(w, target);
-  for (const std::string_view knob : any.LayoutKnobs())
-    config.Set(knob, layout.is_nhwc() ? 0 : layout.BlockFor(w.ic));
-  return UntunedConv{&any, std::move(config)};
+  return UntunedConv{&any, DefaultIn(any, w, layout, target)};
 }
 
 }  // namespace tilesmith
