@@ -10,7 +10,8 @@ import shlex
 import statistics
 import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent if HERE.name == "peers" else HERE  # of the repository, or of a bundle
 RIVALS = {"onednn": "oneDNN", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "ncnn": "ncnn", "mnn": "MNN"}
 TYPES = {"f32": "f32", "bf16": "bf16", "floats": "f32 and bf16", "int8": "int8", "mixed": "mixed"}
 FAST_ALGORITHMS = ("winograd", "grouped_winograd", "strassen")  # templates that multiply less, and err more
