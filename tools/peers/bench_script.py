@@ -19,12 +19,12 @@ ONNX_RUNTIME = "onnxruntime==1.32.0"
 NUMPY = "numpy==2.3.4"
 BUILT_IN = ("mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 resnet18 resnet34 resnet50 resnet101"
             " vgg16 vgg19 unet").split()
-# Of networks of tools/fetch-models that leave sizes of their inputs open.
+# Networks of tools/fetch-models that leave sizes of their inputs open, and what they are run with.
 OPEN_SHAPES = {"ch_PP-OCRv4_det_infer": "x=1x3x640x640",
                "ch_PP-OCRv4_rec_infer": "x=1x3x48x320",
                "nms-yolov8": "detection=1x84x8400"}
 CORES = len(os.sched_getaffinity(0))
-UNITS = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}  # of durations, in seconds
+UNITS = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}  # seconds of each
 
 
 def meant(text, names):
@@ -39,7 +39,7 @@ def known_text(text, names):
 
 
 def seconds_of(text):
-    """Of a duration as the program's options take it; 0 where it is none."""
+    """Seconds of a duration as the program's options take it; 0 where it is none."""
     number = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
     if re.fullmatch(number, text):
         return float(text)

@@ -18,7 +18,7 @@ FAST_ALGORITHMS = ("winograd", "grouped_winograd", "strassen")  # templates that
 
 
 def quantiles(values):
-    """The median, and the tenths from the lower and the upper end; None of nothing."""
+    """The median, and the tenths from the lower and the upper end; Nones where there are no values."""
     ordered = sorted(values)
     if not ordered:
         return [None] * 3
@@ -31,7 +31,7 @@ def ratio_columns(name, values, ends=("p10", "p90")):
 
 
 def geometric_mean(values):
-    """Of those that are known; None of none."""
+    """The mean of those that are known; None where none is."""
     logs = [math.log(float(value)) for value in values if value]
     return math.exp(sum(logs) / len(logs)) if logs else None
 
