@@ -408,7 +408,7 @@ TEST(ReportCommandTest, WritesAPageOfATunedNetwork) {
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   EXPECT_THAT(ReadFile(directory.File("tuned.html")), HasSubstr("\"tilesmith_report\":1"));
   ASSERT_EQ(with_shape({"bench", "squeezenet1_1", "--plan", plan, "--time", "1ms", "--network-time", "1ms",
-                        "--threads", "1", "--save", bench})
+                        "--threads", "1", "--onnxruntime", "none", "--save", bench})
                 .exit_code,
             0);
   const ProgramResult result = with_shape({"report", log, plan, bench, "-o", page});
