@@ -173,8 +173,8 @@ TEST(NetworkTest, EndsOfFloat16) {
   ASSERT_EQ(y.type(), DataType::kF16);
   EXPECT_LE(CompareTensors(run(model, {"--check", "--plan", plan, "--threads", "1"}), y).relative, 2e-3);
   succeed({"explain", model, "a_node", "--log", log, "--threads", "1", "--default-schedules"});
-  const Json bench =
-      Json::parse(succeed({"bench", model, "--plan", plan, "--time", "1ms", "--threads", "1", "--json"}));
+  const Json bench = Json::parse(succeed({"bench", model, "--plan", plan, "--time", "1ms", "--network-time",
+                                          "20ms", "--threads", "1", "--json"}));
   EXPECT_EQ(bench["network_onednn_guests"], "2 Cast");
   EXPECT_LE(bench["network_onednn_difference"].get<double>(), 1e-3);
   succeed({"quantize", model, "-o", quantized, "--samples", "2", "--json"});

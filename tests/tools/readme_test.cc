@@ -9,6 +9,7 @@
 #include <regex>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
@@ -286,10 +287,22 @@ std::string TextOf(const std::vector<Line>& lines) {
   return text;
 }
 
-TEST(PagesTest, HowToAddATemplateIsAPage) {
-  const std::vector<Line> section = Section("templates/README.md", "## How to add a template");
-  ASSERT_FALSE(section.empty());
-  EXPECT_LE(section.back().number - section.front().number + 1, 150);
+// Each a page that its folder's links to, with a worked example among the tests: a template, a device and an
+// op that the program does not have, and what goes through all types.
+TEST(PagesTest, HowToAddOneIsAPageWithAnExample) {
+  const std::tuple<std::string, std::string, std::string> pages[] = {
+      {"templates", "add_a_template.md", "tests/templates/example_template.cc"},
+      {"templates", "add_a_device.md", "tests/graph_tuner/support/far_device.h"},
+      {"ops", "add_an_op.md", "tests/graph_tuner/executor/executor_test.cc"},
+      {"layouts", "add_a_type.md", "tests/layouts/data_type_test.cc"}};
+  for (const auto& [folder, name, example] : pages) {
+    SCOPED_TRACE(name);
+    const std::string text = ReadFile(kRoot / folder / name);
+    EXPECT_LE(Lines(text), 60);
+    EXPECT_THAT(text, testing::HasSubstr("`" + example + "`"));
+    EXPECT_TRUE(fs::exists(kRoot / example));
+    EXPECT_THAT(ReadFile(kRoot / folder / "README.md"), testing::HasSubstr("(" + name + ")"));
+  }
 }
 
 // A heading's anchor, as GitHub makes it.

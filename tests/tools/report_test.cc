@@ -400,13 +400,14 @@ TEST(ReportCommandTest, WritesAPageOfATunedNetwork) {
     arguments.insert(arguments.end(), shape.begin(), shape.end());
     return Tilesmith(arguments);
   };
-  ASSERT_EQ(with_shape({"tune", "squeezenet1_1", "-o", log, "--trials", "2"}).exit_code, 0);
-  const ProgramResult tuned = with_shape({"graph-tune", "squeezenet1_1", "--log", log, "-o", plan, "--rounds",
-                                          "1", "--time", "1ms", "--report", directory.File("tuned.html")});
+  ASSERT_EQ(with_shape({"tune", "squeezenet1_1", "-o", log, "--trials", "2", "--threads", "1"}).exit_code, 0);
+  const ProgramResult tuned =
+      with_shape({"graph-tune", "squeezenet1_1", "--log", log, "-o", plan, "--rounds", "1", "--time", "1ms",
+                  "--threads", "1", "--report", directory.File("tuned.html")});
   ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   EXPECT_THAT(ReadFile(directory.File("tuned.html")), HasSubstr("\"tilesmith_report\":1"));
   ASSERT_EQ(with_shape({"bench", "squeezenet1_1", "--plan", plan, "--time", "1ms", "--network-time", "1ms",
-                        "--save", bench})
+                        "--threads", "1", "--onnxruntime", "none", "--save", bench})
                 .exit_code,
             0);
   const ProgramResult result = with_shape({"report", log, plan, bench, "-o", page});

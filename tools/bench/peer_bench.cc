@@ -197,6 +197,8 @@ void AddPeerBench(Report& report, const PeerBench& bench) {
               {bench.ratio,
                fmt::format("{:.2f} ({:.2f} to {:.2f} over {} pairs of processes)", bench.ratio,
                            bench.pair_ratios.front(), bench.pair_ratios.back(), bench.pair_ratios.size())});
+  report.details().Fact("onnxruntime_ratio_low", "", RatioCell(bench.pair_ratios.front()));
+  report.details().Fact("onnxruntime_ratio_high", "", RatioCell(bench.pair_ratios.back()));
   report.Fact("onnxruntime_peak_bytes", "  its peak MiB", MebibytesCell(bench.peer_peak_bytes));
   report.Fact("onnxruntime_ours_peak_bytes", "  our peak MiB", MebibytesCell(bench.peak_bytes));
   report.Fact("onnxruntime_difference", "  difference of outputs",

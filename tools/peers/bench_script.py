@@ -1,5 +1,6 @@
 """What the scripts share that set networks beside other libraries."""
 
+import contextlib
 import difflib
 import math
 import os
@@ -9,6 +10,8 @@ import shlex
 import subprocess
 import sys
 
+import tables
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("TILESMITH_BINARY") or ROOT / "build" / "tilesmith").absolute()
 PYTHON_PACKAGE = BINARY.parent / "python"
@@ -16,11 +19,12 @@ ONNX_RUNTIME = "onnxruntime==1.32.0"
 NUMPY = "numpy==2.3.4"
 BUILT_IN = ("mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 resnet18 resnet34 resnet50 resnet101"
             " vgg16 vgg19 unet").split()
-# Of networks of tools/fetch-models that leave sizes of their inputs open.
+# Networks of tools/fetch-models that leave sizes of their inputs open, and what they are run with.
 OPEN_SHAPES = {"ch_PP-OCRv4_det_infer": "x=1x3x640x640",
                "ch_PP-OCRv4_rec_infer": "x=1x3x48x320",
                "nms-yolov8": "detection=1x84x8400"}
-UNITS = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}  # of durations, in seconds
+CORES = len(os.sched_getaffinity(0))
+UNITS = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}  # seconds of each
 
 
 def meant(text, names):
@@ -35,13 +39,25 @@ def known_text(text, names):
 
 
 def seconds_of(text):
-    """Of a duration as the program's options take it; 0 where it is none."""
+    """Seconds of a duration as the program's options take it; 0 where it is none."""
     number = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
     if re.fullmatch(number, text):
         return float(text)
     if not re.fullmatch(rf"({number}(ms|s|m|h))+", text):
         return 0
     return sum(float(value) * UNITS[unit] for value, unit in re.findall(rf"{number}(ms|s|m|h)", text))
+
+
+@contextlib.contextmanager
+def busy_programs(count):
+    """So many programs that want a core each, meanwhile."""
+    programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 class BenchScript:
@@ -51,8 +67,11 @@ class BenchScript:
         self.name, self.usage, self.environment = name, usage, environment
         self.python = environment and environment / "bin" / "python3"
 
-    def fail(self, message, code=2):
+    def say(self, message):
         print(f"{self.name}: {message}", file=sys.stderr)
+
+    def fail(self, message, code=2):
+        self.say(message)
         sys.exit(code)
 
     def run(self, main):
@@ -106,6 +125,14 @@ class BenchScript:
             if not model.endswith(".onnx") and not os.path.exists(model):
                 self.fail(f"{model} is neither an ONNX file nor a built-in network ({known_text(model, BUILT_IN)})")
             self.require_readable(model)
+
+    def require_of(self, options, name, known, hint="of "):
+        """Makes a list of an option's value, words of those that are known with commas between."""
+        options[name] = options[name].split(",")
+        for word in options[name]:
+            if word not in known:
+                self.fail(f"--{name} must be {hint}, got {word}" if hint != "of " else
+                          f"--{name} must be of {', '.join(known)}, got {word}")
 
     def require_duration(self, name, text):
         """As the program's options take them; returns its seconds."""
@@ -164,6 +191,12 @@ class BenchScript:
 
     def pip(self, *arguments):
         return [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
+
+    def results(self, options, name, title, machine, rows, columns=None, note=""):
+        """The file of --csv, where that is given."""
+        if options["csv"]:
+            command = [self.usage.split()[1], *sys.argv[1:]]
+            tables.write(pathlib.Path(options["csv"]) / name, title, [tables.cpu_model(), *machine], command, rows, columns, note)
 
     def tilesmith(self, *arguments):
         command = list(map(str, arguments))

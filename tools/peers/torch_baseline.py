@@ -31,7 +31,7 @@ def sizes_of(workload):
 
 
 def seconds_of(run, count, samples=20):
-    """Of one of `count` calls run(i), recorded as a graph."""
+    """Seconds of one of `count` calls run(i), which are recorded as a graph."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for i in range(min(count, 3)):

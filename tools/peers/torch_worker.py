@@ -99,9 +99,9 @@ def main():
         run = made(side, module, image, optimize_for)
         result = run(image)
         first = time.perf_counter() - begin
-        descriptor, path = tempfile.mkstemp(suffix=".npy")
+        descriptor, path = tempfile.mkstemp(suffix=".npz")
         with os.fdopen(descriptor, "wb") as file:
-            numpy.save(file, result.numpy())
+            numpy.savez(file, output=result.numpy())
         print(json.dumps({"version": torch.__version__, "outputs": path, "first": first}), flush=True)
         for line in sys.stdin:
             end = time.perf_counter() + float(line.split()[1])

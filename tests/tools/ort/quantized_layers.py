@@ -14,6 +14,9 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
+sys.path.insert(0, f"{sys.argv[1]}/python")
+import tilesmith
+
 DEFAULT = ["resnet18", "mobilenet_v2", "squeezenet1_1"]
 SIZE = ["--input-shape", "input=1x3x96x96"]
 ALLOWED = 1e-5
@@ -91,20 +94,12 @@ class Network:
         return feed | dict(zip(names, runner.run(names, feed)))
 
 
-def ours(program, model, feed, folder):
+def ours(model, feed, folder):
     onnx.save(model, folder / "layer.onnx")
-    command = [program, "run", folder / "layer.onnx", "--runs", "1", "--threads", "2", "--quiet", "--output",
-               folder / "outputs.npz"]
-    for i, (name, value) in enumerate(feed.items()):
-        np.save(folder / f"{i}.npy", value)
-        command += ["--input", f"{name}={folder / str(i)}.npy"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip())
-    return np.load(folder / "outputs.npz")[model.graph.output[0].name]
+    return tilesmith.load(str(folder / "layer.onnx"), threads=2).run(**feed)[model.graph.output[0].name]
 
 
-def compare(program, path, folder):
+def compare(path, folder):
     network = Network(onnx.load(path))
     values = network.values()
     counts = np.zeros(3, dtype=np.int64)  # bytes that are equal, that differ by a step, by more
@@ -112,7 +107,7 @@ def compare(program, path, folder):
     for output in dict.fromkeys(network.cuts + [value.name for value in network.model.graph.output]):
         model, feed = network.layer(output, values)
         want = session(model).run(None, feed)[0]
-        got = ours(program, model, feed, folder)
+        got = ours(model, feed, folder)
         if got.shape != want.shape or got.dtype != want.dtype:
             print(f"{path.name}: {output}: {got.dtype} {got.shape} instead of {want.dtype} {want.shape}")
             wrong += 1
@@ -143,7 +138,7 @@ def main():
                 path = folder / f"{name}.int8.onnx"
                 subprocess.run([program, "quantize", name, *SIZE, "--samples", "1", "-o", path], check=True,
                                capture_output=True)
-            wrong += compare(program, path, folder)
+            wrong += compare(path, folder)
     return 1 if wrong else 0
 
 

@@ -13,6 +13,9 @@ import tempfile
 import numpy as np
 import onnxruntime
 
+sys.path.insert(0, f"{sys.argv[1]}/python")
+import tilesmith
+
 ALLOWED = 1e-4
 REFUSED = "ONNX Runtime:"
 host = onnxruntime.capi.onnxruntime_pybind11_state
@@ -88,20 +91,15 @@ def results_apart(model):
         return pickle.load(file)
 
 
-def compare(program, model, folder):
+def compare(model):
     results = results_apart(model)
     if isinstance(results, str):
         return f"{REFUSED} {results}"
     feed, expected = results
-    outputs = folder / "outputs.npz"
-    command = [program, "run", model, "--runs", "1", "--threads", "2", "--quiet", "--output", outputs]
-    for name, value in feed.items():
-        np.save(folder / f"{name}.npy", value)
-        command += ["--input", f"{name}={folder / name}.npy"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return f"tilesmith: {done.stderr.strip()}"
-    got = np.load(outputs)
+    try:
+        got = tilesmith.load(str(model), threads=2).run(**feed)
+    except (RuntimeError, ValueError) as error:
+        return f"tilesmith: {error}"
     for name, want in expected.items():
         off = difference(got[name], want)
         if not off <= ALLOWED:
@@ -121,7 +119,7 @@ def main():
                        env={**os.environ, "TILESMITH_MODELS_OUT": str(folder), "TILESMITH_RANDOM_MODELS": str(count),
                             "TILESMITH_RANDOM_SEED": str(first)})
         for model in sorted(folder.glob("*.onnx"), key=lambda path: int(path.stem)):
-            why = compare(build / "tilesmith", model, folder)
+            why = compare(model)
             if sizes == "zero" and why.startswith(REFUSED):
                 refused += 1
             elif why:

@@ -9,7 +9,7 @@ def load(path):
 
 
 def overlaps(box, boxes):
-    """Of one box with each of others: intersection / union."""
+    """How one box overlaps each of others: intersection / union."""
     low, high = numpy.maximum(box[:2], boxes[:, :2]), numpy.minimum(box[2:], boxes[:, 2:])
     shared = numpy.prod(numpy.clip(high - low, 0, None), axis=1)
     area = lambda b: numpy.prod(b[..., 2:] - b[..., :2], axis=-1)
