@@ -11,7 +11,7 @@
 namespace tilesmith {
 namespace {
 
-// What is compiled does not depend on weights: zeros will do.
+// Code does not depend on weights: zeros will do.
 void BuildDefaults(const Device& device, const TuneRequest& request) {
   const ConvWorkload& w = request.workload;
   std::vector<std::pair<const ConvTemplate*, Config>> builds;

@@ -1,4 +1,5 @@
-// What tasks of a network try first, built on all cores while the first of them is measured already.
+// The configs that tasks of a network try first are built on all cores while the first of them is measured
+// already.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What convs of floats may be computed and stored in.
+// The types that convs of floats may be computed and stored in.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@
 
 namespace tilesmith {
 
-// What is known of a task beforehand.
+// The scheduler knows this of a task beforehand.
 struct ScheduledTask {
   double weight = 1;  // how often the network contains it
   double flops = 0;

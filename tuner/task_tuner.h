@@ -73,7 +73,7 @@ class TemplateRace {
   int turn_ = 0;
 };
 
-// What one call may do.
+// One call may do so much.
 struct Turn {
   int trials = 16;                     // at most
   std::function<bool()> stopped = {};  // asked before every trial; empty: never
@@ -98,7 +98,7 @@ class TaskTuner {
   int Search(const Turn& turn);
   // Trials in other pairs of layouts (layout_search.h), until every one that is worth it has a good record.
   int CoverLayouts(const Turn& turn);
-  // The best again, side by side (retiming.h). False when `stopped` said so before the first round was over.
+  // The best again, side by side. False when `stopped` said so before the first round was over.
   bool Retime(const std::function<bool()>& stopped);
 
   const TuneRequest& request() const { return request_; }

@@ -1,4 +1,5 @@
-// What is known about the configs of one task: one record per config, the latest that counts.
+// The trial book keeps what is known about the configs of one task: one record per config, the latest that
+// counts.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What a tuner of a task is asked for, and what it gives.
+// A tuner of a task is asked a TuneRequest and gives a TuneResult.
 #pragma once
 
 #include <map>

@@ -17,7 +17,7 @@ Target CpuFor(const Record& record, const VerifyRequest& request) {
   return request.retarget ? request.cpu : CapIsa(request.cpu, record.target.isa);
 }
 
-// What is to be measured, or why nothing can be.
+// A check says what is to be measured, or why nothing can be.
 Verification Prepare(const Record& record, const VerifyRequest& request) {
   Verification v = {record, "", record, false};
   const Target& cpu = request.cpu;
@@ -88,7 +88,7 @@ class Verifier {
   }
 
  private:
-  // Those that share data and conditions, in the order of their first records.
+  // Records that share data and conditions are one group, in the order of their first records.
   static std::vector<std::vector<Verification*>> Sessions(const std::vector<Verification*>& open) {
     std::vector<std::vector<Verification*>> sessions;
     for (Verification* v : open) {
@@ -121,7 +121,7 @@ class Verifier {
     if (sinks_.on_progress) sinks_.on_progress(std::min(done_ += session.size(), total_), total_);
   }
 
-  // What is known already stays.
+  // Values that are known already stay.
   static void Interrupt(const std::vector<Verification*>& session) {
     for (Verification* v : session) {
       if (!v->measured) v->skipped = "interrupted";

@@ -40,7 +40,7 @@ struct Knob {
   std::string help;             // one line for `tilesmith space`
 };
 
-// Those of `values` that are at most `most`.
+// UpTo returns those of `values` that are at most `most`.
 std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values);
 // The x of NCHW[x]c worth trying for `channels` channels that vectors of `vector` floats fill.
 std::vector<int64_t> BlocksOfVectors(int64_t channels, int64_t vector);
@@ -80,7 +80,7 @@ struct StoredTypes {
   bool narrow() const { return in != DataType::kF32 || out != DataType::kF32; }
 };
 
-// Whose values are bf16 and f32; `meaning` says of what.
+// A knob with the values bf16 and f32; `meaning` says what is stored so.
 inline Knob TypeKnob(const std::string& name, const std::string& meaning) {
   const auto value = [](DataType type) { return static_cast<int64_t>(type); };
   return {name, {value(DataType::kBf16), value(DataType::kF32)}, meaning + ": 3 is bf16, 0 f32"};
@@ -96,7 +96,7 @@ inline void SetTypes(const StoredTypes& types, Config& config) {
   config.Set("out_type", static_cast<int64_t>(types.out));
 }
 
-// Those of a config that has such knobs.
+// The types that a config with such knobs stores.
 inline StoredTypes ReadTypes(const Config& config) {
   return {static_cast<DataType>(config.Get("in_type")), static_cast<DataType>(config.Get("out_type"))};
 }

@@ -139,7 +139,7 @@ class ConvTemplate {
     (void)config;
     return 1;
   }
-  // What inputs and weights are rounded to before they are multiplied; sums are f32 (TypeRounding in
+  // The type that inputs and weights are rounded to before they are multiplied; sums are f32 (TypeRounding in
   // conv_error.h).
   virtual DataType FactorType() const { return DataType::kF32; }
   // The power of what rounding inputs, factors and outputs to bf16 does to a result, for data without
@@ -149,13 +149,14 @@ class ConvTemplate {
     return 1;
   }
   // Cycles that the busiest core takes on its own, weights coming from memory: an estimate from shapes alone,
-  // to choose between schedules that nobody has measured (cycles.h); nullopt where a template has none.
+  // to choose between schedules that nobody has measured (loop_features.h); nullopt where a template has
+  // none.
   virtual std::optional<double> Cycles(const ConvWorkload& workload, const Config& config,
                                        const Target& cpu) const {
     (void)workload, (void)config, (void)cpu;
     return std::nullopt;
   }
-  // What the cost model knows of a config (loop_features.h).
+  // The numbers by which the cost model knows a config (loop_features.h).
   virtual LoopFeatures Features(const ConvWorkload& workload, const Config& config,
                                 const Target& cpu) const = 0;
   // The config's loops for people to read (loop_nest.h); empty where nobody wrote them down.

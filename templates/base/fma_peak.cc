@@ -82,7 +82,7 @@ class FmaLoop : public Xbyak::CodeGenerator {
   }
 };
 
-// The same with the tiles of AMX, whose products take longer than one another's sums.
+// Measures the same with the tiles of AMX, whose products take longer than one another's sums.
 class TileLoop : public Xbyak::CodeGenerator {
  public:
   // Of a product of bf16 or bytes.

@@ -19,7 +19,7 @@ struct LoopFeatures {
   double code_bytes = 0;    // of the largest kernel
   double weight_bytes = 0;  // packed, all of them
   double tasks = 0;         // of the stage that does most of the work
-  // What one of these tasks touches.
+  // One of these tasks touches so much.
   double task_input_bytes = 0, task_weight_bytes = 0, task_output_bytes = 0;
   double output_passes = 1;  // times every output is written
   double scratch_bytes = 0;  // of one thread

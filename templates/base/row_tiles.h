@@ -28,7 +28,7 @@ struct RowCut {
 // inside are one run.
 template <typename Visit>
 void ForEachRun(const ConvWorkload& workload, const RowCut& cut, const Visit& visit);
-// The same as a list.
+// CutRow gives the same tiles as a list.
 std::vector<TileRun> CutRow(const ConvWorkload& workload, const RowCut& cut);
 
 // Output positions of a row, of the workload's own width, with a tap that falls outside the input row.

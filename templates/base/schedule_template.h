@@ -15,6 +15,8 @@
 // tests/templates/example_template.cc is a complete one, in one file.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <utility>
@@ -30,6 +32,7 @@ struct TemplateParts {
   std::string_view name;
   std::string_view device = kCpuDevice;  // ConvTemplate::DeviceKind
   DataType type = DataType::kF32;        // ConvTemplate::Type
+  int least_compute = 0;                 // of GPUs: Target::compute that its code needs
   bool fuses = false;                    // computes something in front of the conv
   bool products = false;                 // multiplies two inputs: supports products, and nothing else
   // Asked of workloads that pass what `type`, `fuses`, `products` and kCode say.
@@ -71,8 +74,12 @@ class ScheduleTemplate final : public ConvTemplate {
   DataType Type() const override { return parts_.type; }
   Support RunsOn(const Target& target) const override {
     Support support = ConvTemplate::RunsOn(target);
-    if (support.ok && kCode == CodeFor::kX86 && target.isa == Isa::kPortable)
+    if (!support.ok) return support;
+    if (kCode == CodeFor::kX86 && target.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+    if (target.compute < parts_.least_compute)
+      return Support::No(fmt::format("needs compute capability {:.1f}, this is {:.1f}",
+                                     parts_.least_compute / 10.0, target.compute / 10.0));
     return support;
   }
   Support Supports(const ConvWorkload& workload, const Target& cpu) const override {

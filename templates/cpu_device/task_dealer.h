@@ -7,7 +7,7 @@
 // smaller core, two of the team on one core) or does not come at all, the others do its work. A stage ends
 // with its last task, not when all threads have arrived, so that who comes late goes on where the others are
 // by then. Pieces cost some 50 ns each, and kernels that keep things from task to task prepare them again for
-// each; whether they pay is for the caller to find out (team_pace.h).
+// each; whether they pay is for the caller to find out (team_stream.h).
 #pragma once
 
 #include <algorithm>

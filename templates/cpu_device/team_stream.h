@@ -26,7 +26,7 @@ enum class TeamWay { kShares, kPieces, kAlone };
 
 class TeamPace {
  public:
-  // Of the next run.
+  // The dealing that the next run is to have.
   TeamWay way() const { return way_; }
   // What the run that was just done took, and what the thread that waited most waited in it.
   void Took(double seconds, const TeamWaits& waits);
@@ -68,13 +68,13 @@ class TeamStream final : public Stream {
   TeamStream(int threads, WaitPolicy wait, const StopFlag* stop);
 
   // Every launch in one parallel region, its stages one after the other; durations are as thread 0 sees them.
-  // Runs whose durations nobody asks for are dealt in whatever way is fastest just now (team_pace.h).
+  // Runs whose durations nobody asks for are dealt in whatever way is fastest just now.
   void Run(std::span<const Launch> program, std::span<double> seconds) override;
   // In even shares.
   void RunByAll(std::span<const Launch> program) override;
 
  private:
-  // What the thread that waited most waited.
+  // The thread that waited most waited so long.
   TeamWaits RunDealt(TaskDealer::Dealing dealing, std::span<const Launch> program, std::span<double> seconds);
   void RunAlone(std::span<const Launch> program, std::span<double> seconds) const;
 

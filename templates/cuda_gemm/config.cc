@@ -268,15 +268,12 @@ Config Int8Default(const ConvWorkload& w, const Target& target) {
   return Preset(w, target, std::move(parts), kByteWord, ReadInt8);
 }
 
-Support SupportsProduct(const ConvWorkload& w, const Target& target) {
+Support SupportsProduct(const ConvWorkload& w, const Target&) {
   if (w.oc / w.g < kMinFilters)
     return Support::No(fmt::format("{} filters a group, fewer than {}", w.oc / w.g, kMinFilters));
   if (w.g > cuda::kMaxGrid) return Support::No(fmt::format("{} groups (at most {})", w.g, cuda::kMaxGrid));
   if (static_cast<double>(w.mb) * static_cast<double>(w.oh) * static_cast<double>(w.ow) > cuda::kMaxPositions)
     return Support::No("more than 2^31 - 1 positions");
-  if (target.compute < 80)
-    return Support::No(
-        fmt::format("needs compute capability 8.0, this is {}.{}", target.compute / 10, target.compute % 10));
   return FitsDisplacements(w);
 }
 
@@ -307,6 +304,7 @@ double Bf16ErrorFactor(const ConvWorkload&, const Config&) { return 2; }
 const ConvTemplate& CudaDirectTemplate() {
   static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_direct",
                                                             .device = kCudaDevice,
+                                                            .least_compute = 80,
                                                             .supports = cuda_gemm::SupportsProduct,
                                                             .preset_decides = true,
                                                             .space = cuda_gemm::DirectSpace,
@@ -318,6 +316,7 @@ const ConvTemplate& CudaDirectTemplate() {
 const ConvTemplate& CudaTensorTemplate() {
   static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor",
                                                             .device = kCudaDevice,
+                                                            .least_compute = 80,
                                                             .supports = cuda_gemm::SupportsProduct,
                                                             .preset_decides = true,
                                                             .space = cuda_gemm::TensorSpace,
@@ -331,6 +330,7 @@ const ConvTemplate& CudaTensorBf16Template() {
   static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor_bf16",
                                                             .device = kCudaDevice,
                                                             .type = DataType::kBf16,
+                                                            .least_compute = 80,
                                                             .supports = cuda_gemm::SupportsProduct,
                                                             .preset_decides = true,
                                                             .space = cuda_gemm::Bf16Space,
@@ -346,6 +346,7 @@ const ConvTemplate& CudaTensorInt8Template() {
   static const DeviceTemplate<cuda_gemm::Product> instance({.name = "cuda_tensor_int8",
                                                             .device = kCudaDevice,
                                                             .type = DataType::kI8,
+                                                            .least_compute = 80,
                                                             .supports = cuda_gemm::SupportsInt8,
                                                             .preset_decides = true,
                                                             .space = cuda_gemm::Int8Space,

@@ -72,8 +72,7 @@ void PackWeights(const Product& product, const std::function<float(int64_t, int6
 // One launch, and one that adds the parts up where there are several. Partial sums lie at `scratch_byte`.
 std::vector<CudaLaunch> LaunchesOf(const Product& product, int64_t scratch_byte = 0);
 
-// What is asked of a config of cuda_direct and of the templates on tensor cores, which is a product.
-
+// A config of cuda_direct and of the templates on tensor cores is a product, which answers for it.
 LoopFeatures FeaturesOf(const Product& product);
 LoopNest NestOf(const Product& product);
 std::unique_ptr<ConvKernel> BuildKernel(const Product& product, const Target& target,

@@ -204,12 +204,11 @@ LoopNest NestOf(const Schedule& s) {
 
 namespace {
 
-Support Supports(const ConvWorkload& w, const Target& target) {
+Support Supports(const ConvWorkload& w, const Target&) {
   if (w.g != 1) return Support::No("groups");
   if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
   if (w.sh != w.sw || w.sh > 2) return Support::No(fmt::format("strides {} and {}, not 1 or 2", w.sh, w.sw));
   if (w.dh != 0 || w.dw != 0) return Support::No("dilation");
-  if (target.compute < 80) return Support::No("needs compute capability 8.0");
   return FitsDisplacements(w);
 }
 
@@ -264,6 +263,7 @@ double ErrorFactor(const ConvWorkload& w, const Config& config) {
 const ConvTemplate& CudaWinogradTemplate() {
   static const DeviceTemplate<cuda_winograd::Schedule> instance({.name = "cuda_winograd",
                                                                  .device = kCudaDevice,
+                                                                 .least_compute = 80,
                                                                  .supports = cuda_winograd::Supports,
                                                                  .preset_decides = true,
                                                                  .space = cuda_winograd::Space,

@@ -207,7 +207,7 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
                      [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config)); });
 }
 
-// The same of depthwise_bf16, whose input, output or both are stored in bf16; it supports the same workloads.
+// depthwise_bf16 supports the same workloads, and stores the input, the output or both in bf16.
 ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
   std::vector<Knob> knobs = Knobs(w, cpu);
   for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));

@@ -58,7 +58,7 @@ std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& workload, const Ta
 }  // namespace depthwise
 
 const ConvTemplate& DepthwiseTemplate();
-// The same with input, output or both stored in bf16; arithmetic is in f32.
+// depthwise_bf16 stores the input, the output or both in bf16; its arithmetic is in f32.
 const ConvTemplate& DepthwiseBf16Template();
 
 }  // namespace tilesmith

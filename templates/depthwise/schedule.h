@@ -45,7 +45,7 @@ struct KernelRows {
   int64_t first = 0, last = 0;
   bool operator==(const KernelRows&) const = default;
 };
-// Those that read inside the input for output row `row`.
+// The kernel rows that read inside the input for output row `row`.
 KernelRows ValidKernelRows(const ConvWorkload& workload, int64_t row);
 
 enum class CodeKind {

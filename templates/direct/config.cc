@@ -393,7 +393,7 @@ std::optional<Config> FindDefault(Factors factors, const ConvWorkload& w, const 
                                                  : w.ic < vector   ? 8
                                                                    : vector);
   c.oc_block = Pick(ValuesOf(space, "oc_block"), rows_stay ? 0 : vector);
-  // Of few pixels the time is that of reading the weights.
+  // A layer of few pixels takes the time of reading its weights.
   constexpr int64_t kFewPixels = 4;
   const bool reads_weights = w.mb * w.oh * w.ow <= kFewPixels && factors == Factors::kBf16;
   if (reads_weights && c.factors == Factors::kF32) c.weight_type = DataType::kBf16;

@@ -17,7 +17,8 @@ ConvWorkload ProductWorkload(int64_t ic, int64_t oc, int64_t positions);
 // ic_unroll, prefetch. `most_positions`: of the longest row; `position`: what a position is called.
 std::vector<Knob> ProductKnobs(const Target& cpu, int64_t most_positions, const std::string& position);
 
-// Those knobs, and blocks of one vector; all channels in one pass. V is stored in the type of `factors`.
+// Reads those knobs; blocks are one vector and all channels are one pass. V is stored in the type of
+// `factors`.
 DirectConfig ReadProductConfig(const Config& config, const Target& cpu, Factors factors = Factors::kF32);
 
 // The register tile for this product of the fewest cycles (RowCycles), `ic_pass` channels in one pass.

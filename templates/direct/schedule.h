@@ -51,7 +51,7 @@ struct Schedule {
   std::vector<Pass> passes;
   std::vector<Chunk> chunks;
 
-  // Whether tasks make what they multiply of the input's rows first (prepared_input.h).
+  // Whether tasks make what they multiply of the input's rows first.
   bool prepares() const;
   int64_t row_blocks() const { return (oh + config.rows - 1) / config.rows; }
   // Byte offset of output channel `channel` from pixel 0 of the image.

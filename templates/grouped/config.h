@@ -25,7 +25,7 @@
 namespace tilesmith {
 namespace grouped {
 
-// What stays in registers while the taps of an input row and channel are multiplied.
+// Hold says what stays in registers while the taps of an input row and channel are multiplied.
 enum class Hold {
   kNothing = 0,  // weights are memory operands of the FMAs
   kWeights = 1,  // inputs pass by one at a time
@@ -177,6 +177,6 @@ inline RegisterPlan PlanRegisters(const Schedule& g, int positions, int64_t rows
 }  // namespace grouped
 
 const ConvTemplate& GroupedTemplate();
-// The same with input, output or both stored in bf16; arithmetic is in f32.
+// grouped_bf16 stores the input, the output or both in bf16; its arithmetic is in f32.
 const ConvTemplate& GroupedBf16Template();
 }  // namespace tilesmith

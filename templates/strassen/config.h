@@ -21,7 +21,7 @@
 namespace tilesmith {
 namespace strassen {
 
-// What a task is, and who adds up the input.
+// Partition says what a task is, and who adds up the input.
 enum class Partition {
   kBlocks = 0,       // one block of pixels, from input to output: every thread reads all weights
   kOutChannels = 1,  // a chunk of output channels of a block; the sums are a stage of their own before

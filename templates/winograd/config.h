@@ -16,7 +16,8 @@
 namespace tilesmith {
 namespace winograd {
 
-// What a task is. The products of one element xi of the T x T transformed windows are one matrix product.
+// Partition says what a task is. The products of one element xi of the T x T transformed windows are one
+// matrix product.
 enum class Partition {
   kTileBlocks = 0,   // one block of tiles from input to output, in scratch of its thread's own
   kElements = 1,     // three stages over the whole batch; products spread by xi

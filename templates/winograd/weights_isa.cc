@@ -17,7 +17,7 @@ typedef double Doubles __attribute__((vector_size(kLanes * sizeof(double))));
 typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
 typedef Floats UnalignedFloats __attribute__((aligned(sizeof(float)), may_alias));
 
-// Of one input channel, given its taps, each of all lanes.
+// Transforms one input channel, given its taps, each for all lanes.
 void Transform(const winograd::ChunkWeights& c, const float (&given)[kTaps * kTaps][kLanes], float* to) {
   Doubles taps[kTaps][kTaps], rows[kMaxWindow][kTaps];
   for (int tap = 0; tap < kTaps * kTaps; ++tap)

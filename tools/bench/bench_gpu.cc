@@ -27,7 +27,7 @@
 namespace tilesmith {
 namespace {
 
-// Those of a workload, a network, or all of some suites.
+// The workloads are one, those of a network, or those of some suites.
 std::vector<ConvTask> TasksOf(const Targets& targets, const Plan& plan) {
   if (targets.is_network()) return TasksOf(plan);
   return targets.tasks;

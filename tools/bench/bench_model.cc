@@ -116,7 +116,7 @@ class ModelBench {
     return plan;
   }
 
-  // Of the log, those of the wanted kind of weights first.
+  // The log's records of the wanted kind of weights come first.
   FastestRecords Fastest(bool cold, const AccuracyLimits& limits) const {
     FastestRecords fastest = FastestOf(BestOf(cold, limits));
     fastest.merge(FastestOf(BestOf(!cold, limits)));

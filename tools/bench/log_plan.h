@@ -1,4 +1,5 @@
-// A network in the schedules of a tuning log, without a graph tuner.
+// Schedules as a tuning log has them, without a graph tuner: a network's, and what a fused workload competes
+// with.
 #pragma once
 
 #include <map>
@@ -12,23 +13,22 @@
 
 namespace tilesmith {
 
-// By canonical workload.
+// The fastest record of each workload, by its canonical text.
 using FastestRecords = std::map<std::string, Record>;
 
-// Of each workload the fastest, whatever its layouts.
+// Picks the fastest record of each workload, whatever its layouts.
 FastestRecords FastestOf(const BestByWorkload& best);
 
 // Every task in its fastest schedule, what lies between in the layouts that come of it; where there is none,
 // in the default one. HeuristicPlan where there is none of any task.
 Plan PlanOfFastest(const Graph& graph, const DevicePtr& machine, const FastestRecords& fastest);
 
-// What a plan's node computes by. `planned`: the plan is a file's, and not one of these.
+// The schedule by which a plan's node computes. `planned` says that the plan is a file's, not one of these.
 Schedule ScheduleIn(const Record& record, bool planned);
 
-// What a fused workload competes with: its parts, one kernel after the other.
-//
-// The two records with the least sum of seconds that agree on the layout between them; of input ops, the main
-// conv's fastest. Default schedules where records lack. Precondition: a fused workload.
+// A fused workload competes with its parts, one kernel after the other. These are the two records with the
+// least sum of seconds that agree on the layout between them; of input ops, the main conv's fastest. Default
+// schedules where records lack. Precondition: a fused workload.
 SeparateSchedules FastestSeparate(const ConvWorkload& workload, const BestByWorkload& records,
                                   const Target& cpu);
 

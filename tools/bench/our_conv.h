@@ -27,7 +27,7 @@ struct SeparateSchedules {
 // Throws Error(kNoCandidate) when the template does not support the workload.
 void RequireSupport(const ConvTemplate& conv_template, const ConvWorkload& workload, const Target& target);
 
-// What all sides of a comparison compute on.
+// All sides of a comparison compute on this data.
 WorkloadData RandomWorkloadData(const ConvWorkload& workload);
 
 class OurConv {

@@ -120,7 +120,7 @@ class OptimizeCommand : public Command {
     if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
   }
 
-  // Of `count` sizes from `first` on.
+  // It reads `count` sizes from `first` on.
   Report ReportOf(const OptimizedModel& optimized, size_t first, size_t count) const {
     Report report;
     const GraphTuningArguments& arguments = request_.arguments;

@@ -1,4 +1,4 @@
-// What `tilesmith doctor` looks at.
+// `tilesmith doctor` looks at all that timings depend on.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ std::vector<CorePlacement> PlacementSamples(int threads, double seconds);
 
 // Bytes per second that the threads together read from memory, each its share of a buffer of `bytes`.
 double ReadBandwidth(int threads, int64_t bytes);
-// The same of a buffer that no cache of the machine holds.
+// Measures the same in a buffer that no cache of the machine holds.
 double MemoryReadBandwidth(const DevicePtr& machine);
 
 struct Finding {

@@ -1,4 +1,4 @@
-// What the tables of `tilesmith log` have in common.
+// The tables of `tilesmith log` have columns and cells in common.
 #pragma once
 
 #include <map>

@@ -96,7 +96,7 @@ std::string ReportPage(const nlohmann::ordered_json& data, std::span<const PageF
 
 namespace {
 
-// Of plans for several sizes the one for those that the request gives.
+// Chooses, of plans for several sizes, the one for the sizes that the request gives.
 Plan ChoosePlan(const ReportRequest& request, std::vector<std::string>* skipped) {
   std::vector<Plan> plans = ReadPlans(request.plan_path, skipped);
   if (plans.size() == 1) return std::move(plans.front());

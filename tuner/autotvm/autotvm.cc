@@ -250,7 +250,7 @@ Config KnobsOf(const Json& config) {
   return knobs;
 }
 
-// What the knobs of TVM are called here.
+// The names that TVM's knobs have here.
 Config WantedOf(const Config& knobs, bool depthwise, const Target& cpu) {
   Config wanted;
   wanted.Set("width_tile", knobs.Get("tile_ow"));

@@ -21,7 +21,7 @@
 
 namespace tilesmith {
 
-// The same on all sides of a farm; tests are in more of a hurry.
+// All sides of a farm have to agree on these; tests are in more of a hurry.
 struct FarmTiming {
   double heartbeat_seconds = 1;
   double dead_seconds = 5;  // a worker that is silent for so long

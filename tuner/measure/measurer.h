@@ -24,7 +24,7 @@ struct TrialLimits {
   int64_t memory_bytes = 0;  // address space of the worker; 0: no limit
 };
 
-// What all trials of a workload share. Input data, weights and reference answers follow from the seed.
+// All trials of a workload share these. Input data, weights and reference answers follow from the seed.
 struct MeasureSession {
   ConvWorkload workload;
   Target cpu;  // of the machine asked for, as templates see it: an ISA below the machine's is honoured
@@ -78,9 +78,8 @@ class Measurer {
   virtual void KeepTogether(bool /*together*/) {}
 };
 
-// What a trial leaves in a tuning log.
-//
-// As of now. Who chose the config, and what for, is the caller's to say.
+// The record that a trial leaves in a tuning log, as of now. Who chose the config, and what for, is the
+// caller's to say.
 Record TrialRecord(const MeasureSession& session, const ConvTemplate& conv_template, const Config& config,
                    const TrialResult& result);
 
@@ -96,7 +95,7 @@ void RunTrials(Measurer& measurer, const std::function<std::optional<TrialReques
 
 // Several trials of one config counted as one.
 //
-// What `again` says, with the samples of both and, if it worked, the estimate of them all.
+// Returns what `again` says, with the samples of both and, if it worked, the estimate of them all.
 TrialResult Pooled(const TrialResult& before, TrialResult again);
 
 // Measures every request `rounds` times, round robin on one machine, so that one that drifts meets all alike;

@@ -34,7 +34,7 @@ class OwnCores {
   CorePlacement fastest_;  // of those seen; unknown: nothing seen yet
 };
 
-// What trials work on, in memory that the device's kernels reach: the process's own, or copies of it there.
+// Trials work on tensors in memory that the device's kernels reach: the process's own, or copies of it there.
 //
 // One thread at a time.
 class TrialMemory {
@@ -45,7 +45,7 @@ class TrialMemory {
   InputView Input(const Tensor& tensor);
   // As it is now, guards included. The output outlives this.
   OutputView Output(GuardedOutput& output);
-  // What a kernel has made of it, guards included. Precondition: Output was called.
+  // Brings what a kernel has made of it, guards included. Precondition: Output was called.
   void BringBack(GuardedOutput& output) const;
   // At least so many bytes, the same for all trials.
   void* Scratch(size_t bytes);

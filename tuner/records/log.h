@@ -100,7 +100,7 @@ class LogMerger {
   int64_t duplicates_ = 0;
 };
 
-// What a file is that was taken for another one: plans, logs and costs are all lines of JSON.
+// Says what a file is that was taken for another one: plans, logs and costs are all lines of JSON.
 //
 // What writes lines such as this one, "a plan" or "a tuning log"; "" where that is nothing known.
 std::string FileKind(const nlohmann::json& line);

@@ -1,4 +1,4 @@
-// What a log says about how the tuning went.
+// A log tells how the tuning went.
 #pragma once
 
 #include <map>

@@ -20,7 +20,7 @@ enum class Presence {
   kOptional,  // left out where it is what a new struct has
 };
 
-// What an integer may be.
+// The values that an integer may have.
 struct FieldRange {
   int64_t least = 0, most = 0;
 };

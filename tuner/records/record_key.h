@@ -1,4 +1,4 @@
-// What records are told apart by: a task, and within a task a schedule.
+// Records are told apart by their keys: a task, and within a task a schedule.
 //
 // Keys are views, cheap to compare and to hash; what they are made from outlives them. Where a key has to
 // outlive it, its text takes its place: two keys are equal exactly when their texts are.
@@ -45,7 +45,7 @@ struct ScheduleKey {
 // ScheduleKey's text, one for each config of a workload.
 inline std::string ScheduleText(const Record& record) { return ScheduleKey(record).ToString(); }
 
-// What is tried: a schedule for a task. Two records of one key measured the same.
+// A trial tries a schedule for a task. Two records of one key measured the same.
 class RecordKey {
  public:
   explicit RecordKey(const Record& record) : record_(&record) {}

@@ -1,7 +1,7 @@
 // Records that come with tilesmith: what was fast for the convolutions of well-known networks on other
 // machines.
 //
-// They are distilled logs (distill.h), one for each kind of CPU, compiled in from
+// They are distilled logs (record_groups.h), one for each kind of CPU, compiled in from
 // tuner/records/shipped. What they say is not believed: their schedules are the first to be tried.
 // tools/ship-records makes them.
 #pragma once

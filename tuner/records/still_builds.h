@@ -31,7 +31,7 @@ class BuildCheck {
   std::map<std::pair<const ConvTemplate*, std::string>, Answer> answers_;
 };
 
-// The same of a single record.
+// BuildCheck::WhyNot for a single record.
 std::string WhyNotBuilt(const Record& record, const Target& cpu);
 
 }  // namespace tilesmith

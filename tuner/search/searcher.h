@@ -2,7 +2,7 @@
 // A searcher has no clock and prints nothing: what it chooses follows from the space, the seed and the
 // outcomes it was told, in their order.
 //
-// A new searcher is one file, plus one line in searcher_list.cc.
+// A new searcher is one file, plus one line in searcher.cc.
 #pragma once
 
 #include <cstdint>

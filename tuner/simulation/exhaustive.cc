@@ -84,7 +84,7 @@ class ExhaustiveRun {
     return found == trials_.end() ? 0 : found->second;
   }
 
-  // Those that have not had so many trials yet get one.
+  // Configs that have not had so many trials yet get one.
   void Measure(const std::vector<uint64_t>& configs, int trials) {
     std::vector<uint64_t> asked;
     std::ranges::copy_if(configs, std::back_inserter(asked),

@@ -36,7 +36,7 @@ ConfigSpace SpaceOf(const MeasuredSpace& measured);
 // The fastest time. Throws Error(kNoCandidate) when everything failed.
 double TrueBest(const MeasuredSpace& measured);
 
-// The same as tuning records, for a cost model to learn from.
+// Gives the configs as tuning records, for a cost model to learn from.
 std::vector<Record> RecordsOf(const MeasuredSpace& measured);
 
 // Throws Error(kEnvironment) naming the path.

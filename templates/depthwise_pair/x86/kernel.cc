@@ -90,7 +90,7 @@ class PairKernel : public ConvKernel {
   std::vector<CodeBlob> Code() const override {
     return {{"depthwise_pair, depthwise", planes_.Code()}, {"depthwise_pair, 1x1", pointwise_.Code()}};
   }
-  // Those of the 1x1 conv, the bulk.
+  // The weights of the 1x1 conv are the bulk.
   std::span<const std::byte> PackedWeights() const override { return pointwise_.PackedWeights(); }
 
  private:

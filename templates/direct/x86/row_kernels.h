@@ -28,7 +28,7 @@ namespace tilesmith::direct {
 // Kernel columns outside the input are skipped when emitting (edge tiles are emitted on their own); kernel
 // rows are a range given at run time. So there is no padded copy of the input.
 //
-// What a kernel is given. Offsets and sizes are in bytes.
+// A kernel is given these. Offsets and sizes are in bytes.
 struct RowArgs {
   const float* source = nullptr;    // first valid kernel row's input row, column 0, first channel of the pass
   const float* weights = nullptr;   // packed, of the first valid kernel row

@@ -110,7 +110,7 @@ class WinogradKernel : public ConvKernel {
     weights_ = Pooled(std::move(packed), weights.pool);
   }
 
-  // The same of pairs of channels in bf16.
+  // The products of pairs of channels in bf16.
   AlignedBuffer InPairs(const AlignedBuffer& floats) const {
     const int64_t channels = g_.workload.ic, pairs = g_.config.product.Steps(channels);
     AlignedBuffer packed(g_.elements() * ElementWeightBytes(), NewMemory::kAnything);

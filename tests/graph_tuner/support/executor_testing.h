@@ -75,7 +75,7 @@ inline std::vector<Tensor*> Pointers(std::vector<Tensor>& tensors) {
 
 // The largest difference relative to the largest expected element; infinite when an element is not finite, or
 // when not all are the same in tensors of other types.
-inline double RelativeDifference(const Tensor& actual, const Tensor& expected) {
+inline double LargestDifference(const Tensor& actual, const Tensor& expected) {
   if (actual.layout() != expected.layout()) return std::numeric_limits<double>::infinity();
   if (actual.type() != DataType::kF32) {
     const bool same = std::equal(actual.raw(), actual.raw() + actual.bytes(), expected.raw());
@@ -113,7 +113,7 @@ inline std::vector<double> OutputDifferences(Executor& executor, const ExpectedR
   executor.Run(Pointers(inputs), Pointers(outputs));
   std::vector<double> differences;
   for (size_t i = 0; i < outputs.size(); ++i)
-    differences.push_back(RelativeDifference(InOrder(outputs[i], Layout::Nchw()), run.expected[i]));
+    differences.push_back(LargestDifference(InOrder(outputs[i], Layout::Nchw()), run.expected[i]));
   return differences;
 }
 
@@ -125,7 +125,7 @@ inline void ExpectOutputs(Executor& executor, const ExpectedRun& run, double tol
         << "output " << i << ", " << run.graph.node(run.graph.outputs()[i]).name;
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    EXPECT_EQ(RelativeDifference(InOrder(inputs[i], Layout::Nchw()), run.inputs[i]), 0)
+    EXPECT_EQ(LargestDifference(InOrder(inputs[i], Layout::Nchw()), run.inputs[i]), 0)
         << "input " << i << " was written to";
   }
 }
