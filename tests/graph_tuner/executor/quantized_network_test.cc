@@ -1,6 +1,7 @@
 // Networks on bytes: planned, in every layout, and computed bit for bit as the reference does.
 #include <gmock/gmock.h>
 
+#include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/problem/graph_tune.h"
 #include "ops/passes/passes.h"
