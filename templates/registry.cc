@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
@@ -19,6 +20,7 @@
 #include "templates/few_outputs/config.h"
 #include "templates/grouped/config.h"
 #include "templates/grouped_winograd/config.h"
+#include "templates/int8/byte_conv.h"
 #include "templates/matmul/config.h"
 #include "templates/portable/config.h"
 #include "templates/strassen/config.h"
@@ -57,6 +59,37 @@ std::vector<const ConvTemplate*> ConvTemplatesFor(const Target& target, const Co
 bool HasTemplates(const Target& target, DataType type) {
   return std::ranges::any_of(ConvTemplates(target.device, type),
                              [&](const ConvTemplate* one) { return one->RunsOn(target).ok; });
+}
+
+namespace {
+
+// The template's default with both layouts in the order of `layout`, which its space may lack.
+Config DefaultIn(const ConvTemplate& conv_template, const ConvWorkload& w, const Layout& layout,
+                 const Target& target) {
+  Config config = conv_template.Default(w, target);
+  for (const std::string_view knob : conv_template.LayoutKnobs())
+    config.Set(knob, layout.is_nhwc() ? 0 : layout.BlockFor(w.ic));
+  return config;
+}
+
+}  // namespace
+
+std::optional<UntunedConv> UntunedByteConv(const ConvWorkload& w, const Layout& layout,
+                                           const Target& target) {
+  std::vector<const ConvTemplate*> templates = ConvTemplatesFor(target, w);
+  std::ranges::stable_partition(templates, [&](const ConvTemplate* conv_template) {
+    return conv_template == &WinogradInt8Template() && winograd_int8::Pays(w);
+  });
+  for (const ConvTemplate* conv_template : templates) {
+    if (!conv_template->Supports(w, target).ok) continue;
+    Config config = DefaultIn(*conv_template, w, layout, target);
+    if (conv_template->Space(w, target).WhyInvalid(config).empty())
+      return UntunedConv{conv_template, std::move(config)};
+  }
+  // Its knobs are of blocks that are worth measuring, its kernels take blocks of any size.
+  const ConvTemplate& any = DirectInt8Template();
+  if (!any.Supports(w, target).ok) return std::nullopt;
+  return UntunedConv{&any, DefaultIn(any, w, layout, target)};
 }
 
 const ConvTemplate* KnownConvTemplate(std::string_view name) {

@@ -109,7 +109,7 @@ double OptionalSeconds(const json& object, const char* field) {
   return object.contains(field) ? SecondsIn(object, field) : 0;
 }
 
-double SecondsOf(const json& object) { return SecondsIn(object, "predicted_seconds"); }
+double PredictedSecondsOf(const json& object) { return SecondsIn(object, "predicted_seconds"); }
 
 // The layout is that of a network's ends, whose tensors are padded to whole blocks.
 Layout EndLayoutIn(const json& object, const char* field) {
@@ -167,14 +167,14 @@ Plan HeaderFromJson(const json& object) {
   }
   plan.solver = JsonGet<std::string>(object, "solver");
   plan.certificate = JsonGet<std::string>(object, "certificate");
-  plan.predicted_seconds = SecondsOf(object);
+  plan.predicted_seconds = PredictedSecondsOf(object);
   if (object.contains("barrier_seconds") && object.contains("arithmetic_seconds"))
     plan.placement = {SecondsIn(object, "barrier_seconds"), SecondsIn(object, "arithmetic_seconds")};
   if (object.contains("at_distances")) {
     for (const json& distance : object["at_distances"]) {
       const double barrier_seconds = SecondsIn(distance, "barrier_seconds");
       plan.at_distances.push_back(
-          {{barrier_seconds, plan.placement.arithmetic_seconds}, SecondsOf(distance)});
+          {{barrier_seconds, plan.placement.arithmetic_seconds}, PredictedSecondsOf(distance)});
     }
   }
   plan.ends = {EndLayoutIn(object, "input_layout"), EndLayoutIn(object, "output_layout")};
@@ -231,7 +231,7 @@ NodePlan NodeFromJson(const json& object) {
   node.op_type = JsonGet<std::string>(object, "op");
   node.fused_into = JsonGetOr<std::string>(object, "fused_into", "");
   if (node.fused_into.empty()) node.layouts = LayoutsFromJson(JsonField(object, "layouts"));
-  node.predicted_seconds = SecondsOf(object);
+  node.predicted_seconds = PredictedSecondsOf(object);
   node.crossing_seconds = OptionalSeconds(object, "crossing_seconds");
   if (object.contains("split")) node.split = SplitFromJson(object);
   if (object.contains("workload")) node.record = RecordOf(object);
@@ -240,7 +240,7 @@ NodePlan NodeFromJson(const json& object) {
 
 TransformPlan TransformFromJson(const json& object) {
   return {JsonGet<std::string>(object, "transform"), Layout::Parse(JsonGet<std::string>(object, "from")),
-          Layout::Parse(JsonGet<std::string>(object, "to")), SecondsOf(object),
+          Layout::Parse(JsonGet<std::string>(object, "to")), PredictedSecondsOf(object),
           JsonGetOr<bool>(object, "interpolated", false)};
 }
 

@@ -43,7 +43,7 @@ double UndisturbedSeconds(const std::function<double(int)>& seconds_of_run, int 
 
 #include "layouts/base/thread_team.h"
 #include "layouts/measure/clock.h"
-#include "templates/x86/tile_unit.h"
+#include "templates/base/window_plan.h"
 
 namespace tilesmith {
 namespace {

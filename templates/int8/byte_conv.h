@@ -27,7 +27,7 @@ struct UntunedConv {
   Config config;
 };
 // Input and output in the order of `layout`, which is any where CopiesFit and the target is a CPU. nullopt
-// where no template of the target's computes it so. Precondition: workload.bytes.
+// where no template of the target's computes it so (registry.cc). Precondition: workload.bytes.
 std::optional<UntunedConv> UntunedByteConv(const ConvWorkload& workload, const Layout& layout,
                                            const Target& target);
 
