@@ -9,10 +9,13 @@
 namespace tilesmith {
 
 // DetectCpu(), capped by the environment variable TILESMITH_MAX_ISA when it is set: this is how tools/check
-// runs the tests for narrower machines.
+// runs the tests for narrower machines. It is found out once: that reads files.
 inline Target TestCpu() {
-  const char* cap = std::getenv("TILESMITH_MAX_ISA");
-  return cap == nullptr || *cap == '\0' ? DetectCpu() : CapIsa(DetectCpu(), ParseIsa(cap));
+  static const Target cpu = [] {
+    const char* cap = std::getenv("TILESMITH_MAX_ISA");
+    return cap == nullptr || *cap == '\0' ? DetectCpu() : CapIsa(DetectCpu(), ParseIsa(cap));
+  }();
+  return cpu;
 }
 
 // TestCpu() with each instruction set it has, and the widest once more without AMX, and without any

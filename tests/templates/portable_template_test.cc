@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <set>
 
 #include "layouts/base/thread_team.h"
@@ -104,13 +103,10 @@ TEST(PortableTemplate, EqualsTheReferenceInEveryPairOfLayouts) {
     const Problem problem(ParseWorkload(text));
     TestRandom random(5);
     std::set<std::string> seen;
-    std::map<Isa, ConfigSpace> spaces;
-    for (const Isa isa : Isas())
-      spaces.emplace(isa, portable.Space(problem.workload, CapIsa(TestCpu(), isa)));
     // Every pair of blocks in either form; instruction set and other knobs at random.
     for (int i = 0; i < 2000; ++i) {
       const Target cpu = CapIsa(TestCpu(), random.Pick(Isas()));
-      const ConfigSpace& space = spaces.at(cpu.isa);
+      const ConfigSpace space = portable.Space(problem.workload, cpu);
       const Config config = space.At(random.Next() % space.size());
       const std::string kind =
           fmt::format("{} {} {}", config.Get("ic_block"), config.Get("oc_block"), config.Get("vector_over"));
