@@ -90,7 +90,7 @@ std::vector<std::pair<std::string, Tensor>> NetworkRun::Outputs() const {
   return named;
 }
 
-std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
+std::vector<Tensor> SeededInputs(const Graph& graph, uint64_t seed) {
   std::vector<Tensor> inputs;
   for (Graph::NodeId id : graph.GraphInputs()) {
     const Node& node = graph.node(id);

@@ -64,6 +64,6 @@ class NetworkRun {
 };
 
 // Seeded data for every graph input.
-std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
+std::vector<Tensor> SeededInputs(const Graph& graph, uint64_t seed);
 
 }  // namespace tilesmith

@@ -74,7 +74,7 @@ std::vector<NetworkRun> PrepareRuns(const PlanRuns& where, const std::vector<Gra
   runs.reserve(plans.size());
   for (const auto& [graph, plan] : plans) {
     where.limit.ThrowIfOver();
-    runs.emplace_back(*graph, *plan, where.machine, RandomInputs(*graph, 1), where.limit.stop);
+    runs.emplace_back(*graph, *plan, where.machine, SeededInputs(*graph, 1), where.limit.stop);
   }
   return runs;
 }

@@ -35,7 +35,7 @@ struct Example {
 
 Example MakeExample() {
   const Graph graph = LoadModel({kNetwork, 0, kShapes});
-  std::vector<Tensor> inputs = RandomInputs(graph, 7);
+  std::vector<Tensor> inputs = SeededInputs(graph, 7);
   std::vector<Tensor> outputs = RunReference(graph, std::vector<const Tensor*>{inputs.data()});
   return {std::move(inputs[0]), std::move(outputs[0])};
 }

@@ -58,7 +58,7 @@ inline SizedExample ExampleOf(const std::string& path, std::vector<int64_t> shap
   options.shapes["x"] = shape;
   const Graph graph = LoadModel(options);
   SizedExample example{std::move(shape), {}, {}};
-  std::vector<Tensor> inputs = RandomInputs(graph, seed);
+  std::vector<Tensor> inputs = SeededInputs(graph, seed);
   example.expected = ReferenceOutputs(graph, inputs, nullptr);
   example.x = std::move(inputs[0]);
   return example;

@@ -27,7 +27,7 @@ class StreamRunsTest : public testing::Test {
  protected:
   StreamTimes Run(const StreamOptions& options, const StopFlag* stop = nullptr) {
     const Plan plan = HeuristicPlan(graph_, machine_->target(), machine_->threads());
-    return RunStreams(graph_, plan, machine_, RandomInputs(graph_, 1), options, stop);
+    return RunStreams(graph_, plan, machine_, SeededInputs(graph_, 1), options, stop);
   }
   const DevicePtr machine_ = OpenMachine({.threads = 1, .max_isa = ""});
   const Graph graph_ = LoadModel({.model = "squeezenet1_1", .input_shapes = {"input=1x3x48x48"}});

@@ -141,7 +141,7 @@ class GpuBench {
       int64_t guests = 0;
       std::unique_ptr<NetworkRun> run;
     };
-    NetworkRun ours(graph, bench_.plan, machine_, RandomInputs(graph, 1), sinks_.stop);
+    NetworkRun ours(graph, bench_.plan, machine_, SeededInputs(graph, 1), sinks_.stop);
     ours.Run();
     std::vector<Chain> chains;
     for (const int64_t block : {1, 0}) {
@@ -149,7 +149,7 @@ class GpuBench {
       Chain chain{.layout = block == 1 ? "NCHW" : "NHWC", .run = nullptr};
       const std::optional<Plan> plan = CudnnPlan(graph, block, &chain.guests);
       if (!plan) continue;
-      chain.run = std::make_unique<NetworkRun>(graph, *plan, machine_, RandomInputs(graph, 1), sinks_.stop);
+      chain.run = std::make_unique<NetworkRun>(graph, *plan, machine_, SeededInputs(graph, 1), sinks_.stop);
       chain.run->Run();
       CheckOutputs(ours, *chain.run);
       chains.push_back(std::move(chain));

@@ -181,14 +181,14 @@ class ModelBench {
       return found == fastest.end() ? OneDnnAlgorithm::kAuto : found->second;
     };
     sinks_.Stage("the whole network");
-    NetworkRun run(graph, bench_.plan, machine_, RandomInputs(graph, 1), sinks_.stop);
+    NetworkRun run(graph, bench_.plan, machine_, SeededInputs(graph, 1), sinks_.stop);
     DuelOptions options = NetworkDuel(request_.network_seconds, machine_->threads(), bench_.plan.placement);
     options.stop = sinks_.stop;
     bench_.watch.Skip();
     std::optional<NetworkRun> untuned;
     if (!request_.plan_path.empty() || bench_.plan.solver != "heuristic") {
       const Plan plan = HeuristicPlan(graph, machine_->target(), machine_->threads());
-      untuned.emplace(graph, plan, machine_, RandomInputs(graph, 1), sinks_.stop);
+      untuned.emplace(graph, plan, machine_, SeededInputs(graph, 1), sinks_.stop);
     }
     const OurNetworks ours{run, untuned ? &*untuned : nullptr};
     bench_.read_bytes_per_second = MemoryReadBandwidth(machine_);

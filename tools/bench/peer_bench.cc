@@ -117,7 +117,7 @@ template <typename PeerDifference>
 bool RequireRounding(const PeerRequest& request, double difference, const PeerDifference& peer_difference) {
   const Graph graph = LoadModel(request.model);
   NetworkRun network(graph, LoadPlan(request.plan_path, graph, request.machine), request.machine,
-                     RandomInputs(graph, kNetworkSeed), request.stop);
+                     SeededInputs(graph, kNetworkSeed), request.stop);
   network.Run();
   const NetworkCheck check = network.Check(graph);
   const bool may_saturate = MaySaturate(graph, DetectCpu());

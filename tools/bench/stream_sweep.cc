@@ -110,7 +110,7 @@ std::vector<SweepRow> SweepStreams(const SweepRequest& request, const WorkSinks&
       ModelOptions model = request.model;
       model.batch = batch;
       const Graph graph = LoadModel(model);
-      const std::vector<Tensor> inputs = RandomInputs(graph, kSeed);
+      const std::vector<Tensor> inputs = SeededInputs(graph, kSeed);
       const std::string onnx =
           request.onnxruntime.empty() ? "" : OnnxFileOf(model, scratch.File("model.onnx"));
       const bool peer = !onnx.empty() && PeerTakes(request.onnxruntime, onnx, graph);

@@ -75,7 +75,7 @@ std::vector<InputFile> ReadInputs(const std::vector<std::string>& arguments) {
 }
 
 std::vector<Tensor> InputsOf(const Graph& graph, std::vector<InputFile> files, uint64_t seed) {
-  std::vector<Tensor> inputs = RandomInputs(graph, seed);
+  std::vector<Tensor> inputs = SeededInputs(graph, seed);
   std::set<std::string> given;
   for (InputFile& file : files) Assign(graph, inputs, given, std::move(file));
   return inputs;

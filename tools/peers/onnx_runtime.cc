@@ -256,7 +256,7 @@ std::unique_ptr<OnnxRuntimeModel> OpenOnnxRuntime(const std::string& library, co
                                                   GraphOptimizations optimizations) {
   std::vector<NamedTensor> inputs;
   std::vector<OutputInfo> outputs;
-  std::vector<Tensor> tensors = RandomInputs(graph, seed);
+  std::vector<Tensor> tensors = SeededInputs(graph, seed);
   inputs.reserve(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i)
     inputs.emplace_back(graph.node(graph.GraphInputs()[i]).name, std::move(tensors[i]));

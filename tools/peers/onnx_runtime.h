@@ -59,7 +59,7 @@ std::string OnnxFileOf(const ModelOptions& model, const std::string& path);
 // of f32, which is written to `path`; of others `onnx_path`.
 std::string TwinInFloats(const std::string& onnx_path, const std::string& path);
 
-// The file's model with seeded data (RandomInputs) for the inputs of `graph`, which is the same network. A
+// The file's model with seeded data (SeededInputs) for the inputs of `graph`, which is the same network. A
 // graph that is moved here is gone before the model is loaded: what it weighs is not ONNX Runtime's.
 std::unique_ptr<OnnxRuntimeModel> OpenOnnxRuntime(
     const std::string& library, const std::string& onnx_path, int threads, Graph graph, uint64_t seed,

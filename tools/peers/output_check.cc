@@ -32,7 +32,7 @@ OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const st
   std::vector<NamedTensor> expected;
   if (beside_reference) {
     check.expected_from = "the reference";
-    expected = ReferenceOutputs(graph, RandomInputs(graph, kSeed), stop);
+    expected = ReferenceOutputs(graph, SeededInputs(graph, kSeed), stop);
   } else {
     expected = peer_outputs(GraphOptimizations::kAll);
   }
@@ -42,7 +42,7 @@ OutputCheck CheckOutputs(const ModelOptions& model, const Graph& graph, const st
     check.allowed.push_back(kAllowedOutputDifference);
     check.wrong.emplace_back();
     if (!checked.plan) continue;
-    NetworkRun ours(graph, *checked.plan, machine, RandomInputs(graph, kSeed), stop);
+    NetworkRun ours(graph, *checked.plan, machine, SeededInputs(graph, kSeed), stop);
     ours.Run();
     check.differences.back() = LargestDifference(ours.Outputs(), expected);
     if (check.differences.back() <= kAllowedOutputDifference) continue;

@@ -159,7 +159,7 @@ void CalibrationInputs::ForEach(const Graph& graph,
   if (random()) {
     const int64_t samples = limit_ > 0 ? limit_ : kRandomSamples;
     const auto step = static_cast<uint64_t>(graph.GraphInputs().size());
-    for (; done < samples; ++done) visit(RandomInputs(graph, seed_ + static_cast<uint64_t>(done) * step));
+    for (; done < samples; ++done) visit(SeededInputs(graph, seed_ + static_cast<uint64_t>(done) * step));
     count_ = done;
     return;
   }
@@ -193,7 +193,7 @@ std::vector<std::vector<Tensor>> SamplesOf(const Graph& graph, const Calibration
     });
     if (fits) samples.push_back(std::move(inputs));
   });
-  if (samples.empty()) samples.push_back(RandomInputs(graph, source.seed));
+  if (samples.empty()) samples.push_back(SeededInputs(graph, source.seed));
   return samples;
 }
 

@@ -93,7 +93,7 @@ class MixedOptimizer {
       const double began = NowSeconds();
       Graph graph = LoadModel(sizes[i]);
       load_seconds_ += NowSeconds() - began;
-      std::vector<Tensor> inputs = RandomInputs(graph, request_.seed);
+      std::vector<Tensor> inputs = SeededInputs(graph, request_.seed);
       NetworkRun run(std::move(graph), optimized_.plans[i].plan, machine, std::move(inputs), sinks_.stop);
       run_seconds_ += run.Time(2).median;
     }
