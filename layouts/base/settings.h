@@ -1,6 +1,6 @@
 // What users may set, by the names that messages have for it.
 //
-// The command line calls a setting "--max-memory" and the APIs call it max_memory. A message that is made
+// The command line calls a setting --max-memory, say, and the APIs call it max_memory. A message that is made
 // below them says `max_memory`, in backquotes: the APIs pass it on as it is, the command line puts its own
 // option in the place of every such name (WithOptionNames, tools/cli/args.h).
 #pragma once
