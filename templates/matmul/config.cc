@@ -7,13 +7,30 @@
 
 #include "layouts/base/sizes.h"
 #include "ops/dense/matmul.h"
-#include "templates/base/forwarded_kernel.h"
 #include "templates/base/image_strides.h"
 #include "templates/base/schedule_template.h"
 
 namespace tilesmith {
 namespace matmul {
 namespace {
+
+// A kernel of ops, which packs no weights, as one that templates build.
+class ForwardedKernel final : public ConvKernel {
+ public:
+  explicit ForwardedKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+
+  int Stages() const override { return kernel_->Stages(); }
+  int64_t Tasks(int stage) const override { return kernel_->Tasks(stage); }
+  TaskGrid Grid(int stage) const override { return kernel_->Grid(stage); }
+  void Run(const KernelArgs& args, int stage, TaskRange range) const override {
+    kernel_->Run(args, stage, range);
+  }
+  int64_t ScratchBytes(int threads) const override { return kernel_->ScratchBytes(threads); }
+  std::span<const std::byte> PackedWeights() const override { return {}; }
+
+ private:
+  const std::unique_ptr<Kernel> kernel_;
+};
 
 Arrangement Seen(bool transposed) { return transposed ? Arrangement{{}, {0, 1, 3, 2}} : Arrangement{}; }
 

@@ -218,18 +218,18 @@ TEST_F(OpenSizesTest, CommandsNameThemAndProposeUsualOnes) {
   EXPECT_THAT(
       of_input({"N", 3, "H", "W"}),
       HasSubstr(
-          "\"in\" is [N, 3, H, W]; give them, such as --input-shape in=1x3x224x224 (usual, which need not "
+          "\"in\" is [N, 3, H, W]; give them, such as `input_shapes` in=1x3x224x224 (usual, which need not "
           "be this model's: 224x224 of classifiers, 640x640 of detectors, 48x320 of"));
   EXPECT_THAT(of_input({-1, 3, 48, -1}),
-              HasSubstr("\"in\" is [?, 3, 48, ?]; give them, such as --input-shape in=1x3x48x320 ("));
-  EXPECT_THAT(of_input({-1, 1, "H", 100}), HasSubstr("--input-shape in=1x1x100x100"));
-  EXPECT_THAT(of_input({"N", "tokens"}), HasSubstr("--input-shape in=1x128"));
-  EXPECT_THAT(of_input({2, 5, "D", "H", "W"}), HasSubstr("--input-shape in=2x5x224x224x224"));
+              HasSubstr("\"in\" is [?, 3, 48, ?]; give them, such as `input_shapes` in=1x3x48x320 ("));
+  EXPECT_THAT(of_input({-1, 1, "H", 100}), HasSubstr("`input_shapes` in=1x1x100x100"));
+  EXPECT_THAT(of_input({"N", "tokens"}), HasSubstr("`input_shapes` in=1x128"));
+  EXPECT_THAT(of_input({2, 5, "D", "H", "W"}), HasSubstr("`input_shapes` in=2x5x224x224x224"));
   EXPECT_EQ(of_input({"N", 3, 8, 8}), "no error");
   ExpectRefusal({"tune", path, "-o", log}, 3, "such as --input-shape x=1x3x224x224");
   ExpectRefusal({"optimize", path, "-o", log}, 3, "640x640 of detectors");
   EXPECT_THAT(ThrownBy([&] { GraphTune(path, "", log, {}); }),
-              HasSubstr("such as input_shapes x=1x3x224x224"));
+              HasSubstr("such as `input_shapes` x=1x3x224x224"));
 }
 
 TEST_F(OpenSizesTest, APlanOfOtherThreadsRunsAndIsWarnedOf) {
@@ -262,10 +262,10 @@ TEST_F(OpenSizesTest, ThreadsThatAPlanWasMadeForMayBeMoreThanCores) {
   EXPECT_EQ(model.threads(), DetectCpu().cores);
   EXPECT_THAT(model.warnings(), ElementsAre(HasSubstr("made for 4096 threads")));
   options.threads = 4097;
-  EXPECT_THAT(ThrownBy([&] { Model::Load(path, options); }), HasSubstr("threads must be at most"));
+  EXPECT_THAT(ThrownBy([&] { Model::Load(path, options); }), HasSubstr("`threads` must be at most"));
   options.threads = 4096;
   options.strict = true;
-  EXPECT_THAT(ThrownBy([&] { Model::Load(path, options); }), HasSubstr("threads must be at most"));
+  EXPECT_THAT(ThrownBy([&] { Model::Load(path, options); }), HasSubstr("`threads` must be at most"));
 
   tilesmith_load_options c_options = {};
   c_options.plan = plan.c_str();

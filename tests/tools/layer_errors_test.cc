@@ -1,5 +1,3 @@
-#include "tools/quantize/layer_errors.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

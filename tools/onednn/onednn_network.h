@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "layouts/base/stop_flag.h"
+#include "ops/base/op.h"
 #include "ops/graph/end_layouts.h"
 #include "ops/graph/graph.h"
 #include "tools/onednn/onednn.h"
@@ -52,5 +53,12 @@ class OneDnnNetwork {
   std::vector<std::unique_ptr<OneDnnPrimitive>> outputs_;
   std::vector<Graph::NodeId> inputs_;
 };
+
+// The twin of any op but a conv (see OneDnnConv, which has algorithms to choose from), for inputs of these
+// shapes, all of them and the output in `layout`; dense layers and softmax ignore it and are plain. Null with
+// the reason in *refusal when oneDNN has no such primitive, among them views, which cost nothing on either
+// side.
+std::unique_ptr<OneDnnPrimitive> MakeOneDnnTwin(const Op& op, std::span<const Shape> inputs,
+                                                const Layout& layout, std::string* refusal = nullptr);
 
 }  // namespace tilesmith

@@ -13,7 +13,6 @@
 #include "tools/doctor/disturbance.h"
 #include "tools/quantize/calibration_inputs.h"
 #include "tools/quantize/in_place.h"
-#include "tools/quantize/layer_errors.h"
 
 namespace tilesmith {
 

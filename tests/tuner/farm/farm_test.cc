@@ -143,7 +143,7 @@ TEST_F(FarmTest, AClassIsOfOneKindOfMachine) {
   }
   second.Stop();
   EXPECT_THAT(second.why_ended(), HasSubstr("tilesmith 9.9"));
-  EXPECT_THAT(second.why_ended(), HasSubstr("--class"));
+  EXPECT_THAT(second.why_ended(), HasSubstr("give it another class"));
   MeasureSession session = FarmSession();
   session.cpu.version = "9.9";
   FarmMeasurer measurer(FarmRequestOf(redis_->address()));
