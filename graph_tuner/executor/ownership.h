@@ -22,8 +22,8 @@ struct StepGrids {
   const ConvWorkload* conv = nullptr;  // null for steps that are none
 };
 
-// The result has for each step the bytes that a thread reads and another thread wrote, of all threads together. Shares that have
-// no place count as another thread's. `grids`: by step.
+// The result has for each step the bytes that a thread reads and another thread wrote, of all threads
+// together. Shares that have no place count as another thread's. `grids`: by step.
 std::vector<double> CrossedBytes(const Program& program, std::span<const StepGrids> grids, int threads);
 
 }  // namespace tilesmith

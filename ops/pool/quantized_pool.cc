@@ -1,7 +1,8 @@
 #include "ops/pool/quantized_pool.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <limits>
 
 #include "layouts/base/check.h"

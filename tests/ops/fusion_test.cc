@@ -1,9 +1,8 @@
-#include "ops/dense/tasks.h"
-
 #include <gtest/gtest.h>
 
 #include "ops/base/op.h"
 #include "ops/conv/conv.h"
+#include "ops/dense/tasks.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/networks/networks.h"

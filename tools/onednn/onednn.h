@@ -195,8 +195,8 @@ class OneDnnTurn {
 std::shared_ptr<void> TakeOneDnnTurn();
 
 // Has the twins that the calling thread makes and runs from now on compute as `machine` does: with no wider
-// instructions, on as many threads. Throws as OneDnnCapIsa does, and Error(kEnvironment), as making any twin does,
-// where oneDNN is not installed, naming the package that has it.
+// instructions, on as many threads. Throws as OneDnnCapIsa does, and Error(kEnvironment), as making any twin
+// does, where oneDNN is not installed, naming the package that has it.
 void PrepareOneDnn(const Device& machine);
 // "2.6.3": of the library in use; or "not installed". Thread-safe.
 std::string OneDnnVersion();
