@@ -139,7 +139,7 @@ class PackageTest(unittest.TestCase):
         model = tilesmith.load(given, threads=1, sizes=2)
         for array in x, x[:1], x[..., :4]:
             np.testing.assert_array_equal(model(array), np.maximum(array, 0))
-        with self.assertRaisesRegex(RuntimeError, "give them, such as input_shapes x=1x3x224x224"):
+        with self.assertRaisesRegex(RuntimeError, "give them, such as `input_shapes` x=1x3x224x224"):
             tilesmith.graph_tune(given, "no.jsonl")
 
     def test_ends_with_channels_last(self):
@@ -275,7 +275,7 @@ class PackageTest(unittest.TestCase):
             self.model.run({"data": image()})
         with self.assertRaisesRegex(RuntimeError, 'precision is "int8" \\(known: f32, tf32'):
             tilesmith.load(NETWORK, precision="int8")
-        with self.assertRaisesRegex(RuntimeError, "got input_shapes input=3$"):
+        with self.assertRaisesRegex(RuntimeError, "got `input_shapes` input=3$"):
             tilesmith.load(NETWORK, input_shapes="input=3")
         with self.assertRaisesRegex(ValueError, "2 inputs given, expected 1"):
             self.model.run(image(), image())
