@@ -73,6 +73,9 @@ AlignedBuffer::AlignedBuffer(size_t bytes, NewMemory holds) : bytes_(bytes) {
   for (int64_t at = 0; at < wanted; at += kPage) pages[at] = std::byte{0};
 }
 
+AlignedBuffer::AlignedBuffer(std::span<const std::byte> memory, std::shared_ptr<const void> owner)
+    : data_(const_cast<std::byte*>(memory.data()), Free{std::move(owner)}), bytes_(memory.size()) {}
+
 AlignedBuffer::AlignedBuffer(const AlignedBuffer& other) : AlignedBuffer(other.bytes_, NewMemory::kAnything) {
   if (bytes_ > 0) std::memcpy(data(), other.data(), bytes_);
 }
@@ -83,6 +86,7 @@ AlignedBuffer& AlignedBuffer::operator=(const AlignedBuffer& other) {
 }
 
 void AlignedBuffer::Free::operator()(void* p) const {
+  if (owner != nullptr) return;
   const Given given = static_cast<Given*>(p)[-1];
   if (given.mapped > 0) {
     munmap(given.memory, given.mapped);
@@ -93,6 +97,11 @@ void AlignedBuffer::Free::operator()(void* p) const {
 
 Tensor::Tensor(Shape shape, Layout layout, NewMemory holds)
     : shape_(std::move(shape)), layout_(layout), buffer_(PaddedBytes(shape_, layout), holds) {}
+
+Tensor::Tensor(Shape shape, Layout layout, AlignedBuffer elements)
+    : shape_(std::move(shape)), layout_(layout), buffer_(std::move(elements)) {
+  TILESMITH_CHECK(bytes() == PaddedBytes(shape_, layout_), "{} bytes for {}", bytes(), ShapeToString(shape_));
+}
 
 void Tensor::CheckType(DataType asked) const {
   TILESMITH_CHECK(asked == type(), "elements of {}, not {}", DataTypeName(type()), DataTypeName(asked));

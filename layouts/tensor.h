@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "layouts/base/kernel.h"
 #include "layouts/layout.h"
@@ -19,6 +20,8 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   // Throws Error(kEnvironment) naming the size when memory is short.
   explicit AlignedBuffer(size_t bytes, NewMemory holds = NewMemory::kZeros);
+  // Somebody else's memory, aligned as its owner says, which lives as long as this does. It is only read.
+  AlignedBuffer(std::span<const std::byte> memory, std::shared_ptr<const void> owner);
   AlignedBuffer(const AlignedBuffer& other);
   AlignedBuffer& operator=(const AlignedBuffer& other);
   AlignedBuffer(AlignedBuffer&&) noexcept = default;
@@ -31,6 +34,7 @@ class AlignedBuffer {
  private:
   struct Free {
     void operator()(void* p) const;
+    std::shared_ptr<const void> owner;  // of memory that is not ours
   };
   std::unique_ptr<void, Free> data_;
   size_t bytes_ = 0;
@@ -41,6 +45,8 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(Shape shape, Layout layout = Layout::Nchw(), NewMemory holds = NewMemory::kZeros);
+  // Precondition: PaddedBytes(shape, layout) bytes.
+  Tensor(Shape shape, Layout layout, AlignedBuffer elements);
 
   const Shape& shape() const { return shape_; }
   const Layout& layout() const { return layout_; }

@@ -30,25 +30,15 @@ LayoutPair ConversionOfStep(const Step& step, const Program& program, const Node
   return ConversionOf(written.shape, from, written.layout);
 }
 
-std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::NodeId> ids,
-                                    const Layout& layout) {
-  std::vector<UserTensor> tensors;
-  for (const Graph::NodeId id : ids) {
-    const Node& node = graph.node(id);
-    tensors.push_back({node.name, node.shape, EndLayout(node, layout)});
-  }
-  return tensors;
-}
-
 // The weights of a conv and of what is fused in front of it, which may be nothing.
-ConvWeights WeightsOf(const Op& op, const Op* first, BufferPool* pool) {
+ConvWeights WeightsOf(const Op& op, const Op* first, KernelParts* parts) {
   if (const auto* quantized = dynamic_cast<const QuantizedConvOp*>(&op))
-    return {.quantized = quantized, .pool = pool};
+    return {.quantized = quantized, .parts = parts};
   const auto& conv = dynamic_cast<const ConvOp&>(op);
   const auto floats = [](const std::shared_ptr<const Tensor>& tensor) {
     return tensor == nullptr ? nullptr : tensor->floats();
   };
-  ConvWeights weights{.weights = floats(conv.weights()), .bias = floats(conv.bias()), .pool = pool};
+  ConvWeights weights{.weights = floats(conv.weights()), .bias = floats(conv.bias()), .parts = parts};
   if (const auto* before = dynamic_cast<const ConvOp*>(first)) {
     weights.before_weights = floats(before->weights());
     weights.before_bias = floats(before->bias());
@@ -59,9 +49,13 @@ ConvWeights WeightsOf(const Op& op, const Op* first, BufferPool* pool) {
   return weights;
 }
 
-std::span<const std::byte> PackedWeightsOf(const Kernel& kernel) {
-  const auto* conv = dynamic_cast<const ConvKernel*>(&kernel);
-  return conv ? conv->PackedWeights() : std::span<const std::byte>();
+// A conv of bytes as it is when its weights are packed; other ops as they are.
+OpPtr WithoutWeights(const OpPtr& op) {
+  const auto* conv = dynamic_cast<const QuantizedConvOp*>(op.get());
+  if (conv == nullptr) return op;
+  return std::apply(
+      [](auto&&... parameters) { return std::make_shared<const QuantizedConvOp>(std::move(parameters)...); },
+      conv->Parameters());
 }
 
 class Compiler {
@@ -77,6 +71,8 @@ class Compiler {
   }
 
   CompiledNetwork Compile() {
+    network_.origin = {graph_.name(), plan_.graph_hash, PlanHash(plan_), std::string(ToolVersion()),
+                       KnownPrediction(plan_)};
     network_.inputs = UserTensors(graph_, graph_.GraphInputs(), plan_.ends.inputs);
     network_.outputs = UserTensors(graph_, graph_.outputs(), plan_.ends.outputs);
     network_.program = BuildProgram(graph_, schedules_, plan_.ends.outputs);
@@ -99,8 +95,8 @@ class Compiler {
   }
 
  private:
-  // What a step's kernel is made of, and refers to until it is.
-  struct Parts {
+  // What a conv's weights are packed from.
+  struct Unpacked {
     OpPtr op, first;
   };
 
@@ -108,16 +104,24 @@ class Compiler {
   // weights, which leave the graph here and are gone behind that.
   void BuildKernels() {
     const std::vector<Step>& steps = network_.program.steps;
-    std::vector<Parts> parts;
-    for (const Step& step : steps) parts.push_back(TakeParts(step));
+    std::vector<Unpacked> unpacked;
+    for (const Step& step : steps) {
+      unpacked.push_back(TakeUnpacked(step));
+      network_.recipes.push_back(RecipeOf(step, unpacked.back()));
+    }
     network_.kernels.resize(steps.size());
     ForEachIndex(
         std::ssize(steps),
         [&](int64_t index) {
           const auto i = static_cast<size_t>(index);
           ThrowIfStopped(stop_);
-          network_.kernels[i] = BuildKernel(steps[i], parts[i]);
-          parts[i] = {};
+          KernelParts parts(pool_);
+          ConvWeights weights{.parts = &parts};
+          if (unpacked[i].op) weights = WeightsOf(*unpacked[i].op, unpacked[i].first.get(), &parts);
+          KernelRecipe& recipe = network_.recipes[i];
+          network_.kernels[i] = BuildKernelOf(recipe, device_, weights);
+          recipe.parts = parts.parts();
+          unpacked[i] = {};
         },
         device_.ReadsHostMemory() ? device_.threads() : 1);
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -131,34 +135,34 @@ class Compiler {
     return step.kind == StepKind::kNode && schedules_[step.node].conv_template != nullptr;
   }
 
-  Parts TakeParts(const Step& step) {
-    if (step.kind != StepKind::kNode) return {};
+  Unpacked TakeUnpacked(const Step& step) {
+    if (!IsConv(step)) return {};
     const NodeSchedule& schedule = schedules_[step.node];
-    if (IsConv(step))
-      return {graph_.Release(step.node), schedule.first ? graph_.Release(*schedule.first) : nullptr};
-    return {network_.ops.emplace_back(schedule.tuned ? schedule.tuned : graph_.node(step.node).op), nullptr};
+    return {graph_.Release(step.node), schedule.first ? graph_.Release(*schedule.first) : nullptr};
   }
 
-  std::unique_ptr<Kernel> BuildKernel(const Step& step, const Parts& parts) const {
+  KernelRecipe RecipeOf(const Step& step, const Unpacked& conv) const {
     const Program& program = network_.program;
     const Value& written = program.values[step.write];
-    if (step.kind == StepKind::kNode) return BuildNodeKernel(step, parts);
+    KernelRecipe recipe{.kind = step.kind, .output = written.shape, .to = written.layout};
     if (step.kind == StepKind::kTransform) {
-      const Layout& from = program.values[step.reads[0]].layout;
-      return device_.BuildTransform(written.shape, from, written.layout);
+      recipe.from = program.values[step.reads[0]].layout;
+    } else if (step.kind == StepKind::kCopy) {
+      recipe.images = program.regions[written.region].images;
+      recipe.image_bytes = program.regions[written.region].image_bytes;
+    } else if (const NodeSchedule& schedule = schedules_[step.node]; IsConv(step)) {
+      recipe.conv_template = schedule.conv_template->Name();
+      recipe.workload = schedule.workload;
+      recipe.config = schedule.config;
+      if (dynamic_cast<const QuantizedConvOp*>(conv.op.get())) recipe.op = WithoutWeights(conv.op);
+    } else {
+      recipe.op = schedule.tuned ? schedule.tuned : graph_.node(step.node).op;
+      recipe.inputs = graph_.InputShapes(step.node);
+      recipe.input_types = StoredTypes(schedule);
+      recipe.output = graph_.node(step.node).shape;
+      recipe.to = schedule.out;
     }
-    const Region& region = program.regions[written.region];
-    return device_.BuildCopy(region.images, region.image_bytes);
-  }
-
-  std::unique_ptr<Kernel> BuildNodeKernel(const Step& step, const Parts& parts) const {
-    const NodeSchedule& schedule = schedules_[step.node];
-    if (IsConv(step)) {
-      return device_.BuildConv(*schedule.conv_template, schedule.workload, schedule.config,
-                               WeightsOf(*parts.op, parts.first.get(), pool_));
-    }
-    return device_.BuildOp(*parts.op, {graph_.InputShapes(step.node), graph_.node(step.node).shape,
-                                       schedule.out, device_.target(), StoredTypes(schedule), pool_});
+    return recipe;
   }
 
   // Whether the process's own kernel for it is the wrapped reference.
@@ -301,24 +305,23 @@ class Compiler {
 
 }  // namespace
 
+std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::NodeId> ids,
+                                    const Layout& layout) {
+  std::vector<UserTensor> tensors;
+  for (const Graph::NodeId id : ids) {
+    const Node& node = graph.node(id);
+    tensors.push_back({node.name, node.shape, EndLayout(node, layout)});
+  }
+  return tensors;
+}
+
 std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& plan, DevicePtr device,
                                                       const StopFlag* stop, BufferPool* pool) {
   return std::make_shared<const CompiledNetwork>(
       Compiler(std::move(graph), plan, std::move(device), stop, pool).Compile());
 }
 
-size_t PackedWeightBytes(std::span<const CompiledNetwork* const> networks) {
-  size_t bytes = 0;
-  std::set<const std::byte*> counted;
-  for (const CompiledNetwork* network : networks) {
-    for (const std::unique_ptr<Kernel>& kernel : network->kernels) {
-      const std::span<const std::byte> weights = PackedWeightsOf(*kernel);
-      if (counted.insert(weights.data()).second) bytes += weights.size_bytes();
-    }
-  }
-  return bytes;
-}
-
-size_t PackedWeightBytes(const CompiledNetwork& network) { return PackedWeightBytes(std::array{&network}); }
+Executor::Executor(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop)
+    : Executor(CompileNetwork(std::move(graph), plan, std::move(device), stop), stop) {}
 
 }  // namespace tilesmith

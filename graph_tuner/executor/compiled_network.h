@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "graph_tuner/executor/executor.h"
+#include "graph_tuner/executor/kernel_recipe.h"
 #include "graph_tuner/executor/memory_planner.h"
 #include "graph_tuner/executor/neighbour_waits.h"
 #include "graph_tuner/executor/placement.h"
 #include "graph_tuner/executor/program.h"
-#include "layouts/shared_buffer.h"
+#include "layouts/kernel_parts.h"
 #include "templates/base/conv_template.h"
 
 namespace tilesmith {
@@ -24,16 +25,31 @@ struct UserTensor {
   Layout layout;
 };
 
+// A graph's inputs, or its outputs, where the plan has images in `layout`.
+std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::NodeId> ids,
+                                    const Layout& layout = Layout::Nchw());
+
 struct NamedConv {
   std::string node;
   const ConvKernel* kernel = nullptr;
 };
 
+// Where a network comes from.
+struct CompiledOrigin {
+  std::string network;           // its name
+  std::string graph_hash;        // GraphHash of the graph after all passes
+  std::string plan_hash;         // PlanHash
+  std::string version;           // of the program that compiled it
+  double predicted_seconds = 0;  // 0: not known
+};
+
 struct CompiledNetwork {
+  CompiledOrigin origin;
   DevicePtr device;
   std::vector<UserTensor> inputs, outputs;
   Program program;
   std::vector<Place> places;                     // by region
+  std::vector<KernelRecipe> recipes;             // by step
   std::vector<std::unique_ptr<Kernel>> kernels;  // by step
   std::vector<DeviceMemory> constants;           // by region; empty if the device reads host memory
   MemoryPlan memory;                             // of the regions, then of each step's scratch
@@ -41,7 +57,6 @@ struct CompiledNetwork {
   std::vector<StepTouch> touches;                // by step
   std::vector<bool> neighbour_waits;             // by step (NeighbourWaits)
   std::vector<NamedConv> convs;
-  std::vector<OpPtr> ops;  // kernels may refer to them; not of convs, whose weights are packed
 };
 
 // Arguments and errors are those of Executor's constructor. Once a conv's weights are packed the graph lets

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "graph_tuner/executor/compiled_network.h"
 #include "layouts/base/check.h"
@@ -251,8 +253,6 @@ void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
   for (size_t i = 0; i < count; ++i) profile[i].repeated_seconds = quantiles[i];
 }
 
-Executor::Executor(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop)
-    : Executor(CompileNetwork(std::move(graph), plan, std::move(device), stop), stop) {}
 Executor::Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop)
     : impl_(std::make_unique<Impl>(std::move(network), stop)) {}
 Executor::~Executor() = default;
@@ -333,5 +333,19 @@ std::vector<CodeBlob> Executor::Code() const {
   }
   return code;
 }
+
+size_t PackedWeightBytes(std::span<const CompiledNetwork* const> networks) {
+  size_t bytes = 0;
+  std::set<const std::byte*> counted;
+  for (const CompiledNetwork* network : networks) {
+    for (const std::unique_ptr<Kernel>& kernel : network->kernels) {
+      const std::span<const std::byte> weights = PackedWeightsOf(*kernel);
+      if (counted.insert(weights.data()).second) bytes += weights.size_bytes();
+    }
+  }
+  return bytes;
+}
+
+size_t PackedWeightBytes(const CompiledNetwork& network) { return PackedWeightBytes(std::array{&network}); }
 
 }  // namespace tilesmith

@@ -12,36 +12,47 @@
 namespace tilesmith {
 namespace {
 
-std::vector<Tensor> MakeOutputs(const Graph& graph, const Layout& layout) {
-  std::vector<Tensor> outputs;
-  for (Graph::NodeId id : graph.outputs()) {
-    const Node& node = graph.node(id);
-    outputs.emplace_back(node.shape, EndLayout(node, layout));
-  }
-  return outputs;
+std::vector<Tensor> InputsIn(const std::vector<UserTensor>& wanted, const std::vector<Tensor>& plain) {
+  std::vector<Tensor> inputs;
+  inputs.reserve(plain.size());
+  for (size_t i = 0; i < plain.size(); ++i) inputs.push_back(InLayout(plain[i], wanted[i].layout));
+  return inputs;
 }
 
-std::vector<std::string> OutputNames(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Graph::NodeId id : graph.outputs()) names.push_back(graph.node(id).name);
-  return names;
+std::vector<Tensor> MakeOutputs(const std::vector<UserTensor>& wanted) {
+  std::vector<Tensor> outputs;
+  outputs.reserve(wanted.size());
+  for (const UserTensor& tensor : wanted) outputs.emplace_back(tensor.shape, tensor.layout);
+  return outputs;
 }
 
 }  // namespace
 
-NetworkRun::NetworkRun(Graph graph, const Plan& plan, const DevicePtr& machine, std::vector<Tensor> inputs,
-                       const StopFlag* stop)
-    : plan_(plan),
-      cpu_(machine->target()),
-      host_(HostOf(*machine)),
-      output_names_(OutputNames(graph)),
-      tail_(graph.tail()),
+NetworkRun::NetworkRun(std::shared_ptr<const CompiledNetwork> network, std::shared_ptr<const Tail> tail,
+                       Plan plan, std::vector<Tensor> inputs, const StopFlag* stop)
+    : network_(std::move(network)),
+      plan_(std::move(plan)),
+      cpu_(network_->device->target()),
+      host_(HostOf(*network_->device)),
+      tail_(std::move(tail)),
       plain_inputs_(std::move(inputs)),
-      inputs_(InputsIn(plan_.ends.inputs, graph, plain_inputs_)),
-      outputs_(MakeOutputs(graph, plan_.ends.outputs)),
+      inputs_(InputsIn(network_->inputs, plain_inputs_)),
+      outputs_(MakeOutputs(network_->outputs)),
       input_pointers_(PointersTo<const Tensor*>(inputs_)),
       output_pointers_(PointersTo<Tensor*>(outputs_)),
-      executor_(std::move(graph), plan, machine, stop) {}
+      executor_(network_, stop) {}
+
+// The tail is asked for before the graph is gone.
+NetworkRun::NetworkRun(Graph graph, const Plan& plan, const DevicePtr& machine, std::vector<Tensor> inputs,
+                       const StopFlag* stop)
+    : NetworkRun([&, tail = graph.tail()]() mutable {
+        return NetworkRun(CompileNetwork(std::move(graph), plan, machine, stop), std::move(tail), plan,
+                          std::move(inputs), stop);
+      }()) {}
+
+NetworkRun::NetworkRun(std::shared_ptr<const CompiledNetwork> network, std::vector<Tensor> inputs,
+                       const StopFlag* stop)
+    : NetworkRun(std::move(network), nullptr, {}, std::move(inputs), stop) {}
 
 void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
 
@@ -81,22 +92,22 @@ bool NetworkRun::StoresBf16() const {
 std::vector<std::pair<std::string, Tensor>> NetworkRun::Outputs() const {
   std::vector<Tensor> plain;
   if (tail_) plain = tail_->Run(PlainTensors(outputs_).pointers(), &host_);
-  const std::vector<std::string>& names = tail_ ? tail_->outputs() : output_names_;
   std::vector<std::pair<std::string, Tensor>> named;
-  for (size_t i = 0; i < names.size(); ++i) {
-    named.emplace_back(names[i],
-                       tail_ ? std::move(plain[i]) : InLayout(outputs_[i], Layout::Nchw(outputs_[i].type())));
-  }
+  for (size_t i = 0; i < plain.size(); ++i) named.emplace_back(tail_->outputs()[i], std::move(plain[i]));
+  for (size_t i = 0; !tail_ && i < outputs_.size(); ++i)
+    named.emplace_back(network_->outputs[i].name, InLayout(outputs_[i], Layout::Nchw(outputs_[i].type())));
   return named;
 }
 
-std::vector<Tensor> SeededInputs(const Graph& graph, uint64_t seed) {
+std::vector<Tensor> SeededInputs(std::span<const UserTensor> wanted, uint64_t seed) {
   std::vector<Tensor> inputs;
-  for (Graph::NodeId id : graph.GraphInputs()) {
-    const Node& node = graph.node(id);
-    inputs.push_back(RandomInput(node.shape, node.type, seed + inputs.size()));
-  }
+  for (const UserTensor& tensor : wanted)
+    inputs.push_back(RandomInput(tensor.shape, tensor.layout.type(), seed + inputs.size()));
   return inputs;
+}
+
+std::vector<Tensor> SeededInputs(const Graph& graph, uint64_t seed) {
+  return SeededInputs(UserTensors(graph, graph.GraphInputs()), seed);
 }
 
 }  // namespace tilesmith

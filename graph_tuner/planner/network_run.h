@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph_tuner/check/network_check.h"
+#include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/executor.h"
 
 namespace tilesmith {
@@ -26,6 +27,9 @@ class NetworkRun {
   // `stop` outlives the object.
   NetworkRun(Graph graph, const Plan& plan, const DevicePtr& machine, std::vector<Tensor> inputs,
              const StopFlag* stop = nullptr);
+  // Of a network that is compiled; all of its outputs' sizes are known.
+  NetworkRun(std::shared_ptr<const CompiledNetwork> network, std::vector<Tensor> inputs,
+             const StopFlag* stop = nullptr);
 
   // All of these throw Error(kInterrupted) when they are stopped, at the next stage of the network.
   void Run();
@@ -38,7 +42,7 @@ class NetworkRun {
   // The same when every step is repeated.
   std::vector<StepProfile> ProfileRepeated(int runs);
   // Outputs and every layer beside the reference's (network_check.h). Precondition: the graph this was made
-  // for, with its weights.
+  // for and its plan, with its weights.
   NetworkCheck Check(const Graph& graph) {
     return CheckNetwork(executor_, graph, plan_, cpu_, plain_inputs_);
   }
@@ -52,10 +56,13 @@ class NetworkRun {
   std::vector<std::pair<std::string, Tensor>> Outputs() const;
 
  private:
+  NetworkRun(std::shared_ptr<const CompiledNetwork> network, std::shared_ptr<const Tail> tail, Plan plan,
+             std::vector<Tensor> inputs, const StopFlag* stop);
+
+  std::shared_ptr<const CompiledNetwork> network_;
   Plan plan_;
   Target cpu_;
   OpMachine host_;
-  std::vector<std::string> output_names_;  // the graph's
   std::shared_ptr<const Tail> tail_;
   std::vector<Tensor> plain_inputs_, inputs_, outputs_;
   std::vector<const Tensor*> input_pointers_;
@@ -63,7 +70,8 @@ class NetworkRun {
   Executor executor_;
 };
 
-// Seeded data for every graph input.
+// Seeded data for every input, plain.
+std::vector<Tensor> SeededInputs(std::span<const UserTensor> inputs, uint64_t seed);
 std::vector<Tensor> SeededInputs(const Graph& graph, uint64_t seed);
 
 }  // namespace tilesmith

@@ -10,11 +10,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "layouts/base/kernel.h"
 #include "layouts/base/target.h"
-#include "layouts/shared_buffer.h"
+#include "layouts/kernel_parts.h"
 #include "layouts/tensor.h"
 #include "ops/base/activation.h"
 
@@ -26,7 +27,7 @@ struct KernelRequest {
   Layout layout;  // of the output; inputs have the same, with their own types
   Target cpu;
   std::vector<DataType> input_types = {};  // empty: all are the output's
-  BufferPool* pool = nullptr;              // that packed weights are shared in, if there is one
+  KernelParts* parts = nullptr;            // the kernel's, where they are shared or kept
 
   DataType InputType(size_t slot) const { return input_types.empty() ? layout.type() : input_types[slot]; }
 };

@@ -6,6 +6,7 @@
 
 #include "layouts/base/check.h"
 #include "ops/base/import_util.h"
+#include "ops/base/saved_op.h"
 #include "ops/conv/conv_depth.h"
 #include "ops/elementwise/batch_norm.h"
 
@@ -189,5 +190,7 @@ OpPtr ConvTransposeOp::WithScaleShift(const ScaleShiftOp& op, const Shape&) cons
   return std::make_shared<ConvTransposeOp>(params_, op.ScaledWeights(*weights_, shape[2] * shape[3]),
                                            op.ScaledBias(bias_.get()), op.activation());
 }
+
+std::vector<SavedOp> ConvTransposeOps() { return {Saved<ConvTransposeOp>("ConvTranspose")}; }
 
 }  // namespace tilesmith

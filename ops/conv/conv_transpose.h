@@ -42,6 +42,7 @@ class ConvTransposeOp : public Op {
   double Flops(std::span<const Shape> inputs) const override;
   OpPtr WithActivation(const Activation& activation) const override;
   OpPtr WithScaleShift(const ScaleShiftOp& op, const Shape& output) const override;
+  auto Parameters() const { return std::tie(params_, weights_, bias_, activation_); }
 
  private:
   ConvTransposeParams params_;

@@ -11,6 +11,7 @@
 #include "ops/base/broadcast.h"
 #include "ops/base/import_util.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 #include "ops/dense/matmul.h"
 #include "ops/dense/matrix.h"
 #include "ops/dense/strided.h"
@@ -432,5 +433,7 @@ Tensor AttentionOp::RoundingBound(const OpRun& run) const {
   const double of_score = (3 + SumRoundings(static_cast<double>(s.width))) * score + kFunctionRoundings;
   return BoundsOf(Reference(of_absolutes), 2 * (of_score + SumRoundings(static_cast<double>(s.keys))));
 }
+
+std::vector<SavedOp> AttentionOps() { return {Saved<AttentionOp>("Attention")}; }
 
 }  // namespace tilesmith

@@ -8,6 +8,7 @@
 #include "layouts/base/sizes.h"
 #include "ops/base/broadcast.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 #include "ops/dense/matrix.h"
 #include "ops/dense/strided.h"
 
@@ -272,5 +273,7 @@ Tensor MatMulOp::RoundingBound(const OpRun& run) const {
   const auto terms = static_cast<double>(ShapesOf(params, shapes).k);
   return BoundsOf(OfAbsolutes(MatMulOp(params), run.inputs), 2 + SumRoundings(terms), params_.activation);
 }
+
+std::vector<SavedOp> MatMulOps() { return {Saved<MatMulOp>("MatMul")}; }
 
 }  // namespace tilesmith

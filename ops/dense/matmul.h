@@ -58,6 +58,7 @@ class MatMulOp : public Op {
   double Flops(std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(params_); }
 
  private:
   MatMulParams params_;

@@ -9,6 +9,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/import_util.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 #include "ops/dense/softmax_loops.h"
 
 namespace tilesmith {
@@ -134,5 +135,7 @@ Tensor SoftmaxOp::RoundingBound(const OpRun& run) const {
   return BoundsOf(Absolute(run.output),
                   kFunctionRoundings + SumRoundings(count) + 4 * LargestFinite(*run.inputs[0]));
 }
+
+std::vector<SavedOp> SoftmaxOps() { return {Saved<SoftmaxOp>("Softmax")}; }
 
 }  // namespace tilesmith

@@ -23,6 +23,7 @@ class SoftmaxOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
   bool InPlaceOk(int) const override { return true; }
+  auto Parameters() const { return std::tie(first_axis_, last_axis_, logarithm_); }
 
  private:
   int64_t first_axis_, last_axis_;

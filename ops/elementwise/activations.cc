@@ -8,6 +8,7 @@
 #include "ops/base/broadcast.h"
 #include "ops/base/import_util.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/elementwise_kernel.h"
 #include "ops/elementwise/logic.h"
@@ -185,5 +186,7 @@ std::vector<OpImporter> PReluImporters() { return {{"PRelu", BuildPRelu}}; }
 Tensor ActivationOp::RoundingBound(const OpRun& run) const {
   return BoundsOf(Absolute(*run.inputs[0]), 0, activation_);
 }
+
+std::vector<SavedOp> ActivationOps() { return {Saved<ActivationOp>("Activation"), Saved<PReluOp>("PRelu")}; }
 
 }  // namespace tilesmith

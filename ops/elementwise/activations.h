@@ -25,6 +25,7 @@ class ActivationOp : public Op {
   bool HasFastKernel() const override { return true; }
   bool InPlaceOk(int) const override { return true; }
   std::optional<InputOps> AsInputOps() const override { return InputOps{false, activation_}; }
+  auto Parameters() const { return std::tie(activation_); }
 
  private:
   Activation activation_;
@@ -50,6 +51,7 @@ class PReluOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
   bool InPlaceOk(int) const override { return true; }
+  auto Parameters() const { return std::tie(slopes_); }
 
  private:
   std::vector<float> slopes_;

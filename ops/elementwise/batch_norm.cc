@@ -9,6 +9,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 #include "ops/elementwise/elementwise_kernel.h"
 
 namespace tilesmith {
@@ -182,5 +183,7 @@ std::shared_ptr<const Tensor> ScaleShiftOp::ScaledWeights(const Tensor& weights,
   }
   return result;
 }
+
+std::vector<SavedOp> BatchNormOps() { return {Saved<ScaleShiftOp>("ScaleShift")}; }
 
 }  // namespace tilesmith

@@ -40,6 +40,7 @@ class ScaleShiftOp : public Op {
   std::shared_ptr<const Tensor> ScaledWeights(const Tensor& weights, int64_t inner) const;
   // |scale * x| + |shift| of every element of the input.
   Tensor Magnitudes(const Tensor& input) const;
+  auto Parameters() const { return std::tie(scale_, shift_, activation_); }
 
  private:
   std::vector<float> scale_, shift_;

@@ -12,6 +12,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/elementwise_kernel.h"
@@ -313,5 +314,7 @@ std::vector<OpImporter> BinaryImporters() {
 Tensor SumOp::RoundingBound(const OpRun& run) const {
   return BoundsOf(OfAbsolutes(*this, run.inputs), static_cast<double>(run.inputs.size()));
 }
+
+std::vector<SavedOp> BinaryOps() { return {Saved<BinaryOp>("Binary"), Saved<SumOp>("Sum")}; }
 
 }  // namespace tilesmith

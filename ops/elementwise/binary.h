@@ -31,6 +31,7 @@ class BinaryOp : public Op {
   bool HasFastKernel() const override { return true; }
   // The executor must check that the input has the output's shape.
   bool InPlaceOk(int) const override { return true; }
+  auto Parameters() const { return std::tie(kind_); }
 
  private:
   BinaryKind kind_;
@@ -51,6 +52,7 @@ class SumOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
   bool InPlaceOk(int) const override { return true; }
+  auto Parameters() const { return std::tie(); }
 };
 
 }  // namespace tilesmith

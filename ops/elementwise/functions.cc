@@ -10,6 +10,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 #include "ops/elementwise/elementwise_kernel.h"
 
 namespace tilesmith {
@@ -200,5 +201,7 @@ Tensor FunctionOp::RoundingBound(const OpRun& run) const {
     magnitudes.floats()[i] += std::min(arguments.floats()[i], 1.0f);
   return BoundsOf(magnitudes, kFunctionRoundings);
 }
+
+std::vector<SavedOp> FunctionOps() { return {Saved<FunctionOp>("Function")}; }
 
 }  // namespace tilesmith

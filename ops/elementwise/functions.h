@@ -30,6 +30,7 @@ class FunctionOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
   bool InPlaceOk(int) const override { return true; }
+  auto Parameters() const { return std::tie(function_); }
 
  private:
   Function function_;

@@ -18,6 +18,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/op.h"
+#include "ops/base/saved_op.h"
 #include "ops/kernels/loop_nest.h"
 
 namespace tilesmith {
@@ -454,6 +455,10 @@ std::vector<OpImporter> LogicImporters() {
           {"IsNaN", BuildTest<TestKind::kIsNan>},
           {"IsInf", BuildIsInf},
           {"Where", BuildWhere}};
+}
+
+std::vector<SavedOp> LogicOps() {
+  return {Saved<PairOp>("Pair"), Saved<TestOp>("Test"), Saved<WhereOp>("Where")};
 }
 
 }  // namespace tilesmith

@@ -44,6 +44,7 @@ class PairOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(kind_); }
 
  private:
   PairKind kind_;
@@ -69,6 +70,7 @@ class TestOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(kind_, infinities_); }
 
  private:
   TestKind kind_;
@@ -87,6 +89,7 @@ class WhereOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(); }
 };
 
 // min(max(x, low), high) of integers, or with bounds that are not constant; either may be absent.

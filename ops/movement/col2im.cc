@@ -7,6 +7,7 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/op_registry.h"
+#include "ops/base/saved_op.h"
 
 namespace tilesmith {
 namespace {
@@ -73,6 +74,7 @@ class Col2ImOp : public Op {
     return out;
   }
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+  auto Parameters() const { return std::tie(sizes_, windows_); }
 
  private:
   Shape sizes_;
@@ -93,5 +95,7 @@ BuiltOp BuildCol2Im(const NodeSpec& spec) {
 
 // Col2Im.
 std::vector<OpImporter> Col2ImImporters() { return {{"Col2Im", BuildCol2Im}}; }
+
+std::vector<SavedOp> Col2ImOps() { return {Saved<Col2ImOp>("Col2Im")}; }
 
 }  // namespace tilesmith

@@ -7,6 +7,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
+#include "ops/base/saved_op.h"
 #include "ops/kernels/block_kernel.h"
 #include "ops/kernels/lane_copy.h"
 #include "ops/movement/strided_copy.h"
@@ -156,5 +157,7 @@ std::unique_ptr<Kernel> ConcatOp::MakeKernel(const KernelRequest& request) const
   }
   return MakeCopyKernel(request, std::move(regions));
 }
+
+std::vector<SavedOp> ConcatOps() { return {Saved<ConcatOp>("Concat")}; }
 
 }  // namespace tilesmith

@@ -21,6 +21,7 @@ class ConcatOp : public Op {
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool AnyTypeInAnyLayout() const override { return true; }
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(axis_); }
 
  private:
   int64_t axis_;

@@ -6,6 +6,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/import_util.h"
+#include "ops/base/saved_op.h"
 #include "ops/kernels/block_kernel.h"
 #include "ops/kernels/lane_copy.h"
 
@@ -142,5 +143,7 @@ class DepthToSpaceKernel : public Kernel {
 std::unique_ptr<Kernel> DepthToSpaceOp::MakeKernel(const KernelRequest& request) const {
   return std::make_unique<DepthToSpaceKernel>(request, *this);
 }
+
+std::vector<SavedOp> DepthToSpaceOps() { return {Saved<DepthToSpaceOp>("DepthToSpace")}; }
 
 }  // namespace tilesmith

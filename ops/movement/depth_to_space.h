@@ -36,6 +36,7 @@ class DepthToSpaceOp : public Op {
   bool RunsIn(const Layout&, std::span<const Shape>) const override { return true; }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(params_); }
 
  private:
   DepthToSpaceParams params_;

@@ -8,6 +8,7 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/op.h"
+#include "ops/base/saved_op.h"
 
 namespace tilesmith {
 namespace {
@@ -155,6 +156,7 @@ class GatherElementsOp : public Op {
     return out;
   }
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+  auto Parameters() const { return std::tie(axis_); }
 
  private:
   int64_t axis_;
@@ -203,6 +205,7 @@ class GatherNdOp : public Op {
     return out;
   }
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+  auto Parameters() const { return std::tie(batch_dims_); }
 
  private:
   int64_t batch_dims_;
@@ -239,6 +242,7 @@ class ScatterElementsOp : public Op {
     return out;
   }
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+  auto Parameters() const { return std::tie(axis_, reduction_); }
 
  private:
   int64_t axis_;
@@ -281,6 +285,7 @@ class ScatterNdOp : public Op {
     return out;
   }
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+  auto Parameters() const { return std::tie(reduction_); }
 
  private:
   ScatterReduction reduction_;
@@ -319,6 +324,11 @@ std::vector<OpImporter> GatherScatterImporters() {
           {"Scatter", BuildScatterElements},
           {"ScatterElements", BuildScatterElements},
           {"ScatterND", BuildScatterNd}};
+}
+
+std::vector<SavedOp> GatherScatterOps() {
+  return {Saved<GatherElementsOp>("GatherElements"), Saved<GatherNdOp>("GatherNd"),
+          Saved<ScatterElementsOp>("ScatterElements"), Saved<ScatterNdOp>("ScatterNd")};
 }
 
 }  // namespace tilesmith

@@ -11,6 +11,7 @@
 #include "ops/base/broadcast.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
+#include "ops/base/saved_op.h"
 #include "ops/kernels/block_kernel.h"
 #include "ops/kernels/lane_copy.h"
 #include "ops/kernels/loop_nest.h"
@@ -405,6 +406,10 @@ std::unique_ptr<Kernel> ExpandOp::MakeKernel(const KernelRequest& request) const
 std::vector<OpImporter> IndexingImporters() {
   return {
       {"Gather", BuildGather}, {"Slice", BuildSlice}, {"Expand", BuildExpand}, {"Split", BuildSplit, true}};
+}
+
+std::vector<SavedOp> IndexingOps() {
+  return {Saved<GatherOp>("Gather"), Saved<SliceOp>("Slice"), Saved<ExpandOp>("Expand")};
 }
 
 }  // namespace tilesmith

@@ -20,6 +20,7 @@ class GatherOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(axis_); }
 
  private:
   int64_t axis_;
@@ -50,6 +51,7 @@ class SliceOp : public Op {
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool AnyTypeInAnyLayout() const override { return true; }
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(ranges_); }
 
  private:
   std::vector<SliceRange> ranges_;
@@ -68,6 +70,7 @@ class ExpandOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(target_); }
 
  private:
   Shape target_;

@@ -10,6 +10,7 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
+#include "ops/base/saved_op.h"
 
 namespace tilesmith {
 namespace {
@@ -209,5 +210,7 @@ std::unique_ptr<Kernel> PadOp::MakeKernel(const KernelRequest& request) const {
 }
 
 std::vector<OpImporter> PadImporters() { return {{"Pad", BuildPad}}; }
+
+std::vector<SavedOp> PadOps() { return {Saved<PadOp>("Pad")}; }
 
 }  // namespace tilesmith

@@ -26,6 +26,7 @@ class PadOp : public Op {
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(mode_, begin_, end_, value_); }
 
  private:
   PadMode mode_;

@@ -12,6 +12,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/onnx_type.h"
 #include "ops/base/op.h"
+#include "ops/base/saved_op.h"
 #include "ops/movement/view.h"
 
 namespace tilesmith {
@@ -178,5 +179,7 @@ std::vector<OpImporter> ShapeArithmeticImporters() {
           {"Range", BuildRange},       {"Cast", BuildCast},
           {"CastLike", BuildCastLike}};
 }
+
+std::vector<SavedOp> ShapeArithmeticOps() { return {Saved<CastOp>("Cast")}; }
 
 }  // namespace tilesmith

@@ -20,6 +20,7 @@ class CastOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(to_); }
 
  private:
   DataType to_;

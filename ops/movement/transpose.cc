@@ -6,6 +6,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
+#include "ops/base/saved_op.h"
 #include "ops/movement/strided_copy.h"
 
 namespace tilesmith {
@@ -67,5 +68,7 @@ ViewLayouts TransposeOp::LayoutsOfView() const {
 }
 
 std::vector<OpImporter> TransposeImporters() { return {{"Transpose", BuildTranspose}}; }
+
+std::vector<SavedOp> TransposeOps() { return {Saved<TransposeOp>("Transpose")}; }
 
 }  // namespace tilesmith

@@ -25,6 +25,7 @@ class TransposeOp : public Op {
   bool HasFastKernel() const override { return true; }
   bool IsView() const override { return LayoutsOfView() != ViewLayouts(); }
   ViewLayouts LayoutsOfView() const override;
+  auto Parameters() const { return std::tie(perm_); }
 
  private:
   std::vector<int64_t> perm_;

@@ -10,6 +10,7 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/op.h"
+#include "ops/base/saved_op.h"
 
 namespace tilesmith {
 namespace {
@@ -186,5 +187,7 @@ std::vector<OpImporter> ViewImporters() {
   return {{"Reshape", BuildReshape},     {"Flatten", BuildFlatten},       {"Squeeze", BuildSqueeze},
           {"Unsqueeze", BuildUnsqueeze}, {"Dropout", BuildDropout, true}, {"Identity", BuildIdentity}};
 }
+
+std::vector<SavedOp> ViewOps() { return {Saved<ViewOp>("View")}; }
 
 }  // namespace tilesmith

@@ -10,9 +10,10 @@ class ViewOp : public Op {
   // Reshape to `target`, in which 0 copies the input's size at that place (not so of Squeeze and Unsqueeze)
   // and one -1 takes what is left. `type` is ONNX's name: Reshape, Flatten, Squeeze, Unsqueeze, Identity or
   // Dropout.
-  ViewOp(std::string type, Shape target) : type_(std::move(type)), target_(std::move(target)) {}
-  // The same shape: Identity, Dropout.
-  explicit ViewOp(std::string type) : type_(std::move(type)), identity_(true) {}
+  // identity: of the same shape, whatever `target` is: Identity, Dropout.
+  ViewOp(std::string type, Shape target, bool identity = false)
+      : type_(std::move(type)), target_(std::move(target)), identity_(identity) {}
+  explicit ViewOp(std::string type) : ViewOp(std::move(type), {}, true) {}
   bool is_identity() const { return identity_; }
 
   std::string_view Type() const override { return type_; }
@@ -25,11 +26,12 @@ class ViewOp : public Op {
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
   bool IsView() const override { return true; }
+  auto Parameters() const { return std::tie(type_, target_, identity_); }
 
  private:
   std::string type_;
   Shape target_;
-  bool identity_ = false;
+  bool identity_;
 };
 
 }  // namespace tilesmith

@@ -10,6 +10,7 @@
 #include "layouts/convert_runs.h"
 #include "ops/base/import_util.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 #include "ops/kernels/block_kernel.h"
 #include "ops/pool/pool_indices.h"
 #include "ops/pool/pool_loops.h"
@@ -415,5 +416,7 @@ Tensor GlobalPoolOp::RoundingBound(const OpRun& run) const {
   const Shape& shape = run.inputs[0]->shape();
   return BoundsOf(OfAbsolutes(*this, run.inputs), 2 + SumRoundings(static_cast<double>(shape[2] * shape[3])));
 }
+
+std::vector<SavedOp> PoolOps() { return {Saved<PoolOp>("Pool"), Saved<GlobalPoolOp>("GlobalPool")}; }
 
 }  // namespace tilesmith

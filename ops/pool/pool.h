@@ -47,6 +47,7 @@ class PoolOp : public Op {
   bool KernelTakes(std::span<const DataType> inputs) const override { return AreFloatsOrBf16(inputs); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(window_); }
 
  private:
   PoolWindow window_;
@@ -74,6 +75,7 @@ class GlobalPoolOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
   bool DealsByInput(const Layout& layout) const override { return !layout.is_nchw(); }
+  auto Parameters() const { return std::tie(kind_, keep_dims_); }
 
  private:
   PoolKind kind_;

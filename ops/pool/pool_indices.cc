@@ -8,6 +8,7 @@
 
 #include "ops/base/elements.h"
 #include "ops/base/op_registry.h"
+#include "ops/base/saved_op.h"
 
 namespace tilesmith {
 namespace {
@@ -268,6 +269,10 @@ BuiltOp BuildGlobalPoolOfOtherRank(const NodeSpec& spec, const std::string& redu
 // MaxUnpool, LpPool (a sum, which is a convolution), GlobalLpPool.
 std::vector<OpImporter> PoolIndicesImporters() {
   return {{"MaxUnpool", BuildMaxUnpool}, {"LpPool", BuildLpPool}, {"GlobalLpPool", BuildGlobalLpPool}};
+}
+
+std::vector<SavedOp> PoolIndicesOps() {
+  return {Saved<IndexedMaxPoolOp>("IndexedMaxPool"), Saved<MaxUnpoolOp>("MaxUnpool")};
 }
 
 }  // namespace tilesmith

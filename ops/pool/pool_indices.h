@@ -26,6 +26,7 @@ class IndexedMaxPoolOp : public Op {
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
+  auto Parameters() const { return std::tie(pool_, output_); }
 
  private:
   IndexedPool pool_;
@@ -46,6 +47,7 @@ class MaxUnpoolOp : public Op {
   DataType OutputType(std::span<const DataType> inputs) const override;
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+  auto Parameters() const { return std::tie(pooled_, output_); }
 
  private:
   Shape pooled_, output_;

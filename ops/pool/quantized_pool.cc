@@ -8,6 +8,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "layouts/base/sizes.h"
+#include "ops/base/saved_op.h"
 #include "ops/kernels/block_kernel.h"
 #include "ops/quantize/byte_loops.h"
 
@@ -251,6 +252,11 @@ std::unique_ptr<Kernel> QuantizedAveragePoolOp::MakeKernel(const KernelRequest& 
   if (request.layout.type() == DataType::kU8)
     return std::make_unique<AveragePoolBytesKernel<uint8_t>>(request, params_);
   return std::make_unique<AveragePoolBytesKernel<int8_t>>(request, params_);
+}
+
+std::vector<SavedOp> QuantizedPoolOps() {
+  return {Saved<QuantizedMaxPoolOp>("QuantizedMaxPool"),
+          Saved<QuantizedAveragePoolOp>("QuantizedAveragePool")};
 }
 
 }  // namespace tilesmith

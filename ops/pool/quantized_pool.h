@@ -26,6 +26,7 @@ class QuantizedMaxPoolOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(pool_.window()); }
 
  private:
   const PoolOp pool_;
@@ -64,6 +65,7 @@ class QuantizedAveragePoolOp : public Op {
     return inputs[0] == params_.input.type;
   }
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(params_); }
 
  private:
   const QuantizedAveragePoolParams params_;

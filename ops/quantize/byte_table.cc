@@ -6,6 +6,7 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
+#include "ops/base/saved_op.h"
 #include "ops/quantize/zero_padding.h"
 
 namespace tilesmith {
@@ -82,5 +83,7 @@ bool ByteTableOp::RunsIn(const Layout& layout, std::span<const Shape> inputs) co
 std::unique_ptr<Kernel> ByteTableOp::MakeKernel(const KernelRequest& request) const {
   return std::make_unique<ByteTableKernel>(request, table_);
 }
+
+std::vector<SavedOp> ByteTableOps() { return {Saved<ByteTableOp>("ByteTable")}; }
 
 }  // namespace tilesmith

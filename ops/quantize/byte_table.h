@@ -18,6 +18,8 @@ class ByteTableOp : public Op {
  public:
   // Preconditions: u8 or i8, per tensor; `limits` within the output type's range.
   ByteTableOp(const Activation& function, Quantization input, Quantization output, StoredRange limits);
+  ByteTableOp(std::string function, DataType input, DataType output, const std::array<uint8_t, 256>& table)
+      : function_(std::move(function)), input_(input), output_(output), table_(table) {}
 
   std::string_view Type() const override { return "ByteTable"; }
   std::string Signature() const override;  // without scales, zero points and limits
@@ -31,6 +33,7 @@ class ByteTableOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override { return inputs[0] == input_; }
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(function_, input_, output_, table_); }
 
  private:
   const std::string function_;

@@ -9,6 +9,7 @@
 #include "ops/base/elements.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/quantization.h"
+#include "ops/base/saved_op.h"
 #include "ops/quantize/integer_loops.h"
 
 namespace tilesmith {
@@ -301,6 +302,10 @@ std::vector<OpImporter> IntegerProductImporters() {
   return {{"MatMulInteger",
            [](const NodeSpec& spec) { return BuiltProduct(spec, std::make_shared<MatMulIntegerOp>()); }},
           {"ConvInteger", BuildConvInteger}};
+}
+
+std::vector<SavedOp> IntegerProductOps() {
+  return {Saved<MatMulIntegerOp>("MatMulInteger"), Saved<ConvIntegerOp>("ConvInteger")};
 }
 
 }  // namespace tilesmith

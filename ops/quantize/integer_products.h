@@ -31,6 +31,7 @@ class MatMulIntegerOp : public IntegerProductOp {
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  auto Parameters() const { return std::tie(); }
 };
 
 // ConvInteger, of images {N, C, H, W}.
@@ -44,6 +45,7 @@ class ConvIntegerOp : public IntegerProductOp {
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
+  auto Parameters() const { return std::tie(window_, groups_); }
 
  private:
   const Window window_;

@@ -11,6 +11,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/onnx_type.h"
+#include "ops/base/saved_op.h"
 #include "ops/kernels/block_kernel.h"
 #include "ops/quantize/quantize_loops.h"
 #include "ops/quantize/zero_padding.h"
@@ -362,6 +363,10 @@ std::vector<OpImporter> QuantizeImporters() {
           {"DequantizeLinear", BuildDequantize},
           {"com.microsoft.QuantizeLinear", BuildQuantize},
           {"com.microsoft.DequantizeLinear", BuildDequantize}};
+}
+
+std::vector<SavedOp> QuantizeOps() {
+  return {Saved<QuantizeLinearOp>("QuantizeLinear"), Saved<DequantizeLinearOp>("DequantizeLinear")};
 }
 
 }  // namespace tilesmith

@@ -27,6 +27,7 @@ class LinearQuantizationOp : public Op {
   bool AnyTypeInAnyLayout() const override { return true; }
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(quantization_); }
 
  protected:
   explicit LinearQuantizationOp(Quantization quantization) : quantization_(std::move(quantization)) {}

@@ -6,6 +6,7 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
+#include "ops/base/saved_op.h"
 #include "ops/quantize/byte_loops.h"
 #include "ops/quantize/zero_padding.h"
 
@@ -116,5 +117,7 @@ std::unique_ptr<Kernel> QuantizedBinaryOp::MakeKernel(const KernelRequest& reque
   return params_.output.type == DataType::kU8 ? KernelOfBytes<uint8_t>(request, params_)
                                               : KernelOfBytes<int8_t>(request, params_);
 }
+
+std::vector<SavedOp> QuantizedBinaryOps() { return {Saved<QuantizedBinaryOp>("QuantizedBinary")}; }
 
 }  // namespace tilesmith

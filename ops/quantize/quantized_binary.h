@@ -35,6 +35,7 @@ class QuantizedBinaryOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(params_); }
 
  private:
   const QuantizedBinaryParams params_;

@@ -9,6 +9,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "ops/base/elements.h"
+#include "ops/base/saved_op.h"
 #include "ops/quantize/integer_loops.h"
 
 namespace tilesmith {
@@ -192,6 +193,14 @@ std::vector<int16_t> QuantizedConvOp::CenteredWeights() const {
   return centered;
 }
 
+std::tuple<ConvWorkload, QuantizedConvParams, std::vector<float>, double> QuantizedConvOp::Parameters()
+    const {
+  QuantizedConvParams params = params_;
+  params.weights.stored = nullptr;
+  params.bias = nullptr;
+  return {workload_, std::move(params), multipliers_, largest_steps_};
+}
+
 std::string QuantizedConvOp::Signature() const {
   return fmt::format("{} {}", Type(), WorkloadToString(workload_));
 }
@@ -290,5 +299,7 @@ bool QuantizedConvOp::RunsIn(const Layout& layout, std::span<const Shape>) const
 bool QuantizedConvOp::KernelTakes(std::span<const DataType> inputs) const {
   return inputs[0] == params_.input.type && (!params_.sum || inputs[1] == params_.sum->residual.type);
 }
+
+std::vector<SavedOp> QuantizedConvOps() { return {Saved<QuantizedConvOp>("QuantizedConv")}; }
 
 }  // namespace tilesmith

@@ -67,6 +67,16 @@ class QuantizedConvOp : public ConvolutionOp {
   // RoundsOnce; they say what its types are, workload.bytes is not looked at.
   QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params);
 
+  // Without weights and bias, for kernels whose parts are known: what it says of itself is all there is.
+  QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params, std::vector<float> multipliers,
+                  double largest_steps)
+      : ConvolutionOp(workload),
+        params_(std::move(params)),
+        multipliers_(std::move(multipliers)),
+        largest_steps_(largest_steps) {}
+  // What that takes.
+  std::tuple<ConvWorkload, QuantizedConvParams, std::vector<float>, double> Parameters() const;
+
   const QuantizedConvParams& params() const { return params_; }
   const std::vector<float>& multipliers() const { return multipliers_; }  // oc of them
   // The largest float(sum) * multiplier is at most this, whatever the input and without a residual.

@@ -7,6 +7,7 @@
 
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
+#include "ops/base/saved_op.h"
 #include "ops/kernels/block_kernel.h"
 #include "ops/quantize/byte_loops.h"
 
@@ -144,6 +145,10 @@ bool QuantizedScaleShiftOp::RunsIn(const Layout& layout, std::span<const Shape> 
 std::unique_ptr<Kernel> QuantizedScaleShiftOp::MakeKernel(const KernelRequest& request) const {
   if (params_.output.type == DataType::kU8) return KernelTo<uint8_t>(request, params_, factors_, terms_);
   return KernelTo<int8_t>(request, params_, factors_, terms_);
+}
+
+std::vector<SavedOp> QuantizedScaleShiftOps() {
+  return {Saved<QuantizedScaleShiftOp>("QuantizedScaleShift")};
 }
 
 }  // namespace tilesmith

@@ -43,6 +43,7 @@ class QuantizedScaleShiftOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override { return inputs[0] == InputType(); }
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(params_); }
 
  private:
   DataType InputType() const { return params_.input ? params_.input->type : DataType::kF32; }

@@ -11,6 +11,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 
 namespace tilesmith {
 namespace {
@@ -543,5 +544,7 @@ Tensor RecurrentOp::RoundingBound(const OpRun& run) const {
   std::fill_n(bounds.floats(), bounds.size(), kSafety * largest);
   return bounds;
 }
+
+std::vector<SavedOp> RecurrentOps() { return {Saved<RecurrentOp>("Recurrent")}; }
 
 }  // namespace tilesmith

@@ -87,6 +87,7 @@ class RecurrentOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(params_); }
 
  private:
   template <typename Real>

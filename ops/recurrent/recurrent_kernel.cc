@@ -60,13 +60,16 @@ class RecurrentKernel : public Kernel {
     }
     PlaceScratch();
     if (params.weights == nullptr) return;
-    AlignedBuffer packed(static_cast<size_t>(PackedBytes()));
-    for (int64_t d = 0; d < places_.directions; ++d) {
-      const float* const weights = params.weights->floats() + d * gates * hidden_ * hidden_;
-      for (int64_t block = 0; block < blocks_; ++block)
-        Pack(weights, block, BlockOf(packed.floats(), d, block));
-    }
-    packed_ = Pooled(std::move(packed), request.pool);
+    const auto bytes = static_cast<size_t>(PackedBytes());
+    packed_ = DataPart(request.parts, bytes, [&] {
+      AlignedBuffer packed(bytes);
+      for (int64_t d = 0; d < places_.directions; ++d) {
+        const float* const weights = params.weights->floats() + d * gates * hidden_ * hidden_;
+        for (int64_t block = 0; block < blocks_; ++block)
+          Pack(weights, block, BlockOf(packed.floats(), d, block));
+      }
+      return packed;
+    });
   }
 
   int Stages() const override {

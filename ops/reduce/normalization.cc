@@ -14,6 +14,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 #include "ops/reduce/reduce_loops.h"
 
 namespace tilesmith {
@@ -493,5 +494,9 @@ double LrnOp::Flops(std::span<const Shape> inputs) const {
 }
 
 std::vector<OpImporter> LrnImporters() { return {{"LRN", BuildLrn}}; }
+
+std::vector<SavedOp> NormalizationOps() {
+  return {Saved<NormalizationOp>("Normalization"), Saved<LrnOp>("Lrn")};
+}
 
 }  // namespace tilesmith

@@ -57,6 +57,7 @@ class NormalizationOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
   bool InPlaceOk(int) const override { return true; }
+  auto Parameters() const { return std::tie(type_, normalization_); }
 
  private:
   std::string type_;
@@ -89,6 +90,7 @@ class LrnOp : public Op {
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
   double Flops(std::span<const Shape> inputs) const override;
+  auto Parameters() const { return std::tie(parameters_); }
 
  private:
   LrnParameters parameters_;

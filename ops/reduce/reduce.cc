@@ -14,6 +14,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/op_registry.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 #include "ops/kernels/loop_nest.h"
 #include "ops/movement/view.h"
 #include "ops/pool/pool.h"
@@ -36,6 +37,7 @@ class IntegerReduceOp : public Op {
   DataType OutputType(std::span<const DataType> inputs) const override { return inputs[0]; }
   Tensor Reference(std::span<const Tensor* const> inputs) const override;
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+  auto Parameters() const { return std::tie(kind_, axes_, keep_dims_); }
 
  private:
   IntegerReduceKind kind_;
@@ -578,6 +580,10 @@ Tensor ReduceOp::RoundingBound(const OpRun& run) const {
   const bool takes_logarithm = kind_ == ReduceKind::kLogSum || kind_ == ReduceKind::kLogSumExp;
   if (takes_logarithm) return BoundsOfLargest(run, kFunctionRoundings + SumRoundings(terms));
   return BoundsOf(OfAbsolutes(*this, run.inputs), 2 + SumRoundings(terms));
+}
+
+std::vector<SavedOp> ReduceOps() {
+  return {Saved<ReduceOp>("Reduce"), Saved<IntegerReduceOp>("IntegerReduce")};
 }
 
 }  // namespace tilesmith

@@ -35,6 +35,7 @@ class ReduceOp : public Op {
   Tensor RoundingBound(const OpRun& run) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
+  auto Parameters() const { return std::tie(kind_, axes_, keep_dims_); }
 
  private:
   ReduceKind kind_;

@@ -4,6 +4,7 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/op.h"
+#include "ops/base/saved_op.h"
 
 namespace tilesmith {
 namespace {
@@ -51,6 +52,7 @@ class CumSumOp : public Op {
     return out;
   }
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+  auto Parameters() const { return std::tie(axis_, exclusive_, reverse_); }
 
  private:
   int64_t axis_;
@@ -95,6 +97,7 @@ class ReverseSequenceOp : public Op {
     return out;
   }
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+  auto Parameters() const { return std::tie(batch_first_); }
 
  private:
   bool batch_first_;
@@ -124,6 +127,10 @@ BuiltOp BuildReverseSequence(const NodeSpec& spec) {
 // CumSum, ReverseSequence.
 std::vector<OpImporter> ScanImporters() {
   return {{"CumSum", BuildCumSum}, {"ReverseSequence", BuildReverseSequence}};
+}
+
+std::vector<SavedOp> ScanOps() {
+  return {Saved<CumSumOp>("CumSum"), Saved<ReverseSequenceOp>("ReverseSequence")};
 }
 
 }  // namespace tilesmith

@@ -12,6 +12,7 @@
 #include "layouts/base/error.h"
 #include "ops/base/import_util.h"
 #include "ops/base/rounding.h"
+#include "ops/base/saved_op.h"
 #include "ops/kernels/block_kernel.h"
 #include "ops/movement/view.h"
 
@@ -524,5 +525,7 @@ Tensor ResizeOp::RoundingBound(const OpRun& run) const {
   std::fill_n(magnitudes.floats(), magnitudes.size(), LargestFinite(*run.inputs[0]));
   return BoundsOf(magnitudes, kOfTaps);
 }
+
+std::vector<SavedOp> ResizeOps() { return {Saved<ResizeOp>("Resize")}; }
 
 }  // namespace tilesmith

@@ -62,6 +62,7 @@ class ResizeOp : public Op {
   }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return ChangesOnlyImages(); }
+  auto Parameters() const { return std::tie(params_); }
 
  private:
   bool ChangesOnlyImages() const;

@@ -13,6 +13,7 @@
 
 #include "ops/base/import_util.h"
 #include "ops/base/op.h"
+#include "ops/base/saved_op.h"
 
 namespace tilesmith {
 namespace {
@@ -112,6 +113,7 @@ class DeformConvOp : public Op {
     for (const int64_t size : inputs[1] | std::views::drop(1)) taps *= static_cast<double>(size);
     return 2 * static_cast<double>(ElementCount(InferShape(inputs))) * taps;
   }
+  auto Parameters() const { return std::tie(params_); }
 
  private:
   DeformConvParams params_;
@@ -150,5 +152,7 @@ BuiltOp BuildDeformConv(const NodeSpec& spec) {
 
 // DeformConv.
 std::vector<OpImporter> DeformConvImporters() { return {{"DeformConv", BuildDeformConv}}; }
+
+std::vector<SavedOp> DeformConvOps() { return {Saved<DeformConvOp>("DeformConv")}; }
 
 }  // namespace tilesmith

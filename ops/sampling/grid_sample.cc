@@ -10,6 +10,7 @@
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
+#include "ops/base/saved_op.h"
 #include "ops/sampling/grid_sample_loops.h"
 
 namespace tilesmith {
@@ -285,5 +286,7 @@ std::unique_ptr<Kernel> GridSampleOp::MakeKernel(const KernelRequest& request) c
   if (mode_ != SampleMode::kLinear || request.output.size() != 4) return MakeReferenceKernel(*this, request);
   return std::make_unique<GridSampleKernel>(request, padding_, align_corners_);
 }
+
+std::vector<SavedOp> GridSampleOps() { return {Saved<GridSampleOp>("GridSample")}; }
 
 }  // namespace tilesmith

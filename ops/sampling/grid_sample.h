@@ -22,6 +22,7 @@ class GridSampleOp : public Op {
   double Flops(std::span<const Shape> inputs) const override;
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return mode_ == SampleMode::kLinear; }
+  auto Parameters() const { return std::tie(mode_, padding_, align_corners_); }
 
  private:
   SampleMode mode_;

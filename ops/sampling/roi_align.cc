@@ -9,6 +9,7 @@
 
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
+#include "ops/base/saved_op.h"
 
 namespace tilesmith {
 namespace {
@@ -238,5 +239,7 @@ bool RoiAlignOp::KernelTakes(std::span<const DataType> inputs) const {
 
 // RoiAlign.
 std::vector<OpImporter> RoiAlignImporters() { return {{"RoiAlign", BuildRoiAlign}}; }
+
+std::vector<SavedOp> RoiAlignOps() { return {Saved<RoiAlignOp>("RoiAlign")}; }
 
 }  // namespace tilesmith

@@ -9,6 +9,7 @@
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/op.h"
+#include "ops/base/saved_op.h"
 
 namespace tilesmith {
 namespace {
@@ -91,6 +92,7 @@ class TopKOp : public Op {
     const auto count = static_cast<double>(ElementCount(inputs[0]));
     return count * std::log2(static_cast<double>(k_) + 2);
   }
+  auto Parameters() const { return std::tie(k_, axis_, largest_, output_); }
 
  private:
   int64_t k_, axis_;
@@ -143,6 +145,7 @@ class ArgOp : public Op {
     return out;
   }
   Tensor RoundingBound(const OpRun& run) const override { return RoundedTwice(run); }
+  auto Parameters() const { return std::tie(largest_, axis_, keep_dims_, last_); }
 
  private:
   bool largest_;
@@ -209,5 +212,7 @@ std::vector<OpImporter> OrderImporters() {
           {"ArgMin", [](const NodeSpec& spec) { return BuildArg(spec, false); }},
           {"Hardmax", BuildHardmax}};
 }
+
+std::vector<SavedOp> OrderOps() { return {Saved<TopKOp>("TopK"), Saved<ArgOp>("Arg")}; }
 
 }  // namespace tilesmith

@@ -22,12 +22,11 @@ CopiedInput::CopiedInput(const Schedule& schedule, const Target& cpu, const Conv
       block_(schedule.in.BlockFor(schedule.workload.ic)),
       line_at_(schedule.plan.ThreadBytes()) {
   const ConvWorkload& w = schedule.workload;
-  TILESMITH_CHECK((weights.scale != nullptr) == w.pre.scale_shift);
   if (!w.pre.any()) return;
   line_bytes_ = RoundUp(schedule.plan.conv.iw * block_ * schedule.in.element_bytes(), kLineBytes);
   const int64_t padded = RoundUp(w.ic, block_);
-  scale_ = PaddedChannels(weights.scale, 1, w.ic, padded);
-  shift_ = PaddedChannels(weights.shift, 0, w.ic, padded);
+  scale_ = FloatsPart(weights.parts, weights.scale, w.ic, padded, 1);
+  shift_ = FloatsPart(weights.parts, weights.shift, w.ic, padded);
 }
 
 void CopiedInput::Copy(const std::byte* image, const WindowTile& tile, std::byte* to) const {
@@ -88,7 +87,8 @@ void CopiedInput::CopyPixels(const std::byte* image, const Pixels& p, uint16_t* 
     if (w.pre.any()) {
       const int64_t seen = (p.count - 1) * p.step + 1;
       TILESMITH_DISPATCH_STORED(T, cpu_, ScaleShiftLanes<T>)
-      ({from, reinterpret_cast<T*>(line), &scale_[p.block * block_], &shift_[p.block * block_], block_, seen},
+      ({from, reinterpret_cast<T*>(line), scale_.floats() + p.block * block_,
+        shift_.floats() + p.block * block_, block_, seen},
        w.pre.activation);
       from = reinterpret_cast<const T*>(line);
     }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
+#include "layouts/kernel_parts.h"
 #include "templates/amx/strips.h"
 #include "templates/amx_bf16/config.h"
 
@@ -35,7 +35,7 @@ class CopiedInput final : public amx::InputCopy {
   const Target cpu_;
   const int64_t block_;               // channels stored side by side
   int64_t line_at_, line_bytes_ = 0;  // of a thread's memory: where pixels are kept that input ops have made
-  std::vector<float> scale_, shift_;
+  SharedBuffer scale_, shift_;
 };
 
 }  // namespace tilesmith::amx_bf16

@@ -15,7 +15,7 @@
 #include "layouts/base/kernel.h"
 #include "layouts/base/split.h"
 #include "layouts/base/target.h"
-#include "layouts/shared_buffer.h"
+#include "layouts/kernel_parts.h"
 #include "layouts/tensor.h"
 #include "ops/conv/workload.h"
 #include "templates/base/config.h"
@@ -75,7 +75,9 @@ struct ConvWeights {
   const float* before_weights = nullptr;  // of the conv fused in front
   const float* before_bias = nullptr;     // its oc floats
   const QuantizedConvOp* quantized = nullptr;
-  BufferPool* pool = nullptr;  // that the packed weights are shared in
+  // The kernel's, where they are shared or kept. Where they are known, nobody looks at what is above, but for
+  // what `quantized` says beside weights and bias.
+  KernelParts* parts = nullptr;
 };
 
 inline ConvWeights WeightsOf(const ConvTensors& tensors) {

@@ -41,15 +41,4 @@ inline float* BytesPast(float* base, int64_t bytes) {
   return reinterpret_cast<float*>(reinterpret_cast<intptr_t>(base) + bytes);
 }
 
-// Parameters of channels, padded to whole blocks of a layout.
-//
-// `count` values, each `otherwise` where there are none, and zeros up to `padded`.
-inline std::vector<float> PaddedChannels(const float* values, float otherwise, int64_t count,
-                                         int64_t padded) {
-  std::vector<float> result(padded, 0.0F);
-  values != nullptr ? std::copy_n(values, count, result.begin())
-                    : std::fill_n(result.begin(), count, otherwise);
-  return result;
-}
-
 }  // namespace tilesmith

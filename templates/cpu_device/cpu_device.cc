@@ -107,7 +107,7 @@ std::unique_ptr<Kernel> BuildHostOp(const Op& op, const KernelRequest& request) 
   if (const auto* conv = dynamic_cast<const QuantizedConvOp*>(&op)) {
     if (const auto untuned = UntunedByteConv(conv->workload(), request.layout, request.cpu))
       return untuned->conv_template->Build(conv->workload(), untuned->config, request.cpu,
-                                           {.quantized = conv, .pool = request.pool});
+                                           {.quantized = conv, .parts = request.parts});
   }
   return MakeOpKernel(op, request);
 }

@@ -75,6 +75,34 @@ void PackBlock(const Schedule& g, const Target& cpu, Lanes lanes, int64_t channe
   }
 }
 
+// Output channels of a chunk that exist.
+int64_t RealLanes(const Schedule& g, const Chunk& chunk) {
+  const int64_t padded = static_cast<int64_t>(chunk.vectors) * g.vector_floats;
+  return chunk.partial_lanes > 0 ? padded - g.vector_floats + chunk.partial_lanes : padded;
+}
+
+AlignedBuffer PackWords(const Schedule& g, const Target& cpu, const float* weights, size_t bytes) {
+  const ConvWorkload& w = g.workload;
+  AlignedBuffer packed(bytes, NewMemory::kAnything);
+  auto* to = static_cast<std::byte*>(packed.data());
+  const int64_t taps = w.kh * w.kw, output_stride = w.ic / w.g * taps;
+  for (const Chunk& chunk : g.chunks) {
+    const int64_t padded = static_cast<int64_t>(chunk.vectors) * g.vector_floats;
+    const float* const outputs = weights + chunk.first_channel * output_stride;
+    for (const Pass& pass : g.passes) {
+      for (int64_t block = 0; block <= pass.blocks; ++block) {
+        const int64_t channels = block < pass.blocks ? pass.block_channels : pass.tail_channels;
+        if (channels == 0) continue;
+        const int64_t first = pass.first_channel + block * pass.block_channels;
+        const Lanes lanes = {outputs + first * taps, output_stride, RealLanes(g, chunk), padded};
+        PackBlock(g, cpu, lanes, channels, to);
+        to += w.kh * RowWeights(g, chunk, channels) * g.config.weight_word_bytes();
+      }
+    }
+  }
+  return packed;
+}
+
 }  // namespace
 
 int64_t RowWeights(const Schedule& g, const Chunk& chunk, int64_t channels) {
@@ -87,7 +115,6 @@ int64_t PassWeights(const Schedule& g, const Chunk& chunk, const Pass& pass) {
 }
 
 PackedWeights PackWeights(const Schedule& g, const Target& cpu, const ConvWeights& weights) {
-  const ConvWorkload& w = g.workload;
   PackedWeights packed;
   int64_t words = 0, bias_floats = 0;
   for (const Chunk& chunk : g.chunks) {
@@ -98,29 +125,18 @@ PackedWeights PackWeights(const Schedule& g, const Target& cpu, const ConvWeight
       words += PassWeights(g, chunk, pass);
     }
   }
-  const int64_t word_bytes = g.config.weight_word_bytes();
-  AlignedBuffer packed_words(static_cast<size_t>(words * word_bytes), NewMemory::kAnything);
-  packed.bias = AlignedBuffer(bias_floats * sizeof(float));
-  auto* to = static_cast<std::byte*>(packed_words.data());
-  const int64_t taps = w.kh * w.kw, output_stride = w.ic / w.g * taps;
-  for (size_t i = 0; i < g.chunks.size(); ++i) {
-    const Chunk& chunk = g.chunks[i];
-    const int64_t padded = static_cast<int64_t>(chunk.vectors) * g.vector_floats;
-    const int64_t real = chunk.partial_lanes > 0 ? padded - g.vector_floats + chunk.partial_lanes : padded;
-    const float* const outputs = weights.weights + chunk.first_channel * output_stride;
-    for (const Pass& pass : g.passes) {
-      for (int64_t block = 0; block <= pass.blocks; ++block) {
-        const int64_t channels = block < pass.blocks ? pass.block_channels : pass.tail_channels;
-        if (channels == 0) continue;
-        const int64_t first = pass.first_channel + block * pass.block_channels;
-        PackBlock(g, cpu, {outputs + first * taps, output_stride, real, padded}, channels, to);
-        to += w.kh * RowWeights(g, chunk, channels) * word_bytes;
-      }
+  const auto word_bytes = static_cast<size_t>(words * g.config.weight_word_bytes());
+  packed.weights =
+      DataPart(weights.parts, word_bytes, [&] { return PackWords(g, cpu, weights.weights, word_bytes); });
+  const auto bias_bytes = static_cast<size_t>(bias_floats) * sizeof(float);
+  packed.bias = DataPart(weights.parts, bias_bytes, [&] {
+    AlignedBuffer bias(bias_bytes);
+    for (size_t i = 0; weights.bias != nullptr && i < g.chunks.size(); ++i) {
+      std::copy_n(weights.bias + g.chunks[i].first_channel, RealLanes(g, g.chunks[i]),
+                  bias.floats() + packed.bias_offsets[i]);
     }
-    if (weights.bias == nullptr) continue;
-    std::copy_n(weights.bias + chunk.first_channel, real, packed.bias.floats() + packed.bias_offsets[i]);
-  }
-  packed.weights = Pooled(std::move(packed_words), weights.pool);
+    return bias;
+  });
   return packed;
 }
 

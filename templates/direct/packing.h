@@ -8,7 +8,7 @@
 // rows.
 #pragma once
 
-#include "layouts/shared_buffer.h"
+#include "layouts/kernel_parts.h"
 #include "layouts/tensor.h"
 #include "templates/base/conv_template.h"
 #include "templates/direct/schedule.h"
@@ -23,7 +23,7 @@ int64_t RowWeights(const Schedule& schedule, const Chunk& chunk, int64_t channel
 struct PackedWeights {
   SharedBuffer weights;
   std::vector<int64_t> offsets;  // words; of (chunk, pass) at chunk * passes + pass
-  AlignedBuffer bias;            // whole vectors per chunk
+  SharedBuffer bias;             // whole vectors per chunk
   std::vector<int64_t> bias_offsets;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layouts/base/sizes.h"
+#include "templates/base/packed_parameters.h"
 #include "templates/direct_int8/depthwise_loops.h"
 #include "templates/int8/byte_conv.h"
 #include "templates/int8/byte_image.h"
@@ -57,7 +58,7 @@ namespace {
 
 class DepthwiseKernel : public ConvKernel {
  public:
-  DepthwiseKernel(const QuantizedConvOp& op, const Schedule& schedule)
+  DepthwiseKernel(const QuantizedConvOp& op, const Schedule& schedule, KernelParts* parts)
       : conv_(op.workload()),
         in_(conv_.input_shape(), schedule.in),
         out_(conv_.output_shape(), schedule.out),
@@ -70,7 +71,9 @@ class DepthwiseKernel : public ConvKernel {
                conv_.dw == 0),
         words_(CeilDiv(conv_.kh * conv_.kw, 4)) {
     FindTaps();
-    PackParameters(op);
+    const int64_t words = blocks_ * kDepthwiseLanes * int64_t{sizeof(int32_t)};
+    parameters_ = PackedParameters(parts, {(weight_words() + pair_words()) * kWordBytes, words, words},
+                                   [&](const PackedParameters::Memory& to) { PackParameters(op, to); });
     const Quantization& output = op.params().output;
     common_.flip = FlipOf(output.type);
     common_.zero = output.zero_points[0] + common_.flip;
@@ -83,7 +86,8 @@ class DepthwiseKernel : public ConvKernel {
   TaskGrid Grid(int) const override { return DepthwiseGrid(conv_, tile_rows_); }
   // Most rows read these.
   std::span<const std::byte> PackedWeights() const override {
-    return std::as_bytes(std::span(pairs_ ? pair_weights_ : weights_));
+    const auto rows = static_cast<size_t>(weight_words() * kWordBytes);
+    return pairs_ ? parameters_.weights().subspan(rows) : parameters_.weights();
   }
   int64_t ScratchBytes(int threads) const override { return threads * thread_bytes(); }
 
@@ -119,10 +123,10 @@ class DepthwiseKernel : public ConvKernel {
     columns.input = reinterpret_cast<const uint8_t*>(input);
     columns.words = words_;
     columns.taps = rows == 2 ? pair_taps_.data() : taps_.data();
-    columns.weights = rows == 2 ? pair_weights_.data() + block * kPairWords * kWordBytes
-                                : weights_.data() + block * words_ * kWordBytes;
-    columns.bias = bias_.data() + block * kDepthwiseLanes;
-    columns.multipliers = multipliers_.data() + block * kDepthwiseLanes;
+    const int64_t word = rows == 2 ? weight_words() + block * kPairWords : block * words_;
+    columns.weights = reinterpret_cast<const int8_t*>(parameters_.weights().data()) + word * kWordBytes;
+    columns.bias = parameters_.bias_ints() + block * kDepthwiseLanes;
+    columns.multipliers = parameters_.multipliers() + block * kDepthwiseLanes;
     columns.channels = channels.count;
     const auto compute =
         rows == 2 ? &avx512_vnni::ConvolveDepthwisePairs : &avx512_vnni::ConvolveDepthwiseColumns;
@@ -154,6 +158,9 @@ class DepthwiseKernel : public ConvKernel {
     }
   }
 
+  int64_t weight_words() const { return blocks_ * words_; }
+  int64_t pair_words() const { return pairs_ ? blocks_ * kPairWords : 0; }
+
   int32_t TapOffset(int64_t row, int64_t column) const {
     return static_cast<int32_t>(row * (conv_.dh + 1) * row_pitch_ +
                                 column * (conv_.dw + 1) * kDepthwiseLanes);
@@ -168,26 +175,24 @@ class DepthwiseKernel : public ConvKernel {
     for (int64_t row = 0; pairs_ && row < 4; ++row) pair_taps_.push_back(TapOffset(row, 0));
   }
 
-  void PackParameters(const QuantizedConvOp& op) {
+  void PackParameters(const QuantizedConvOp& op, const PackedParameters::Memory& to) const {
     const std::vector<int16_t> weights = op.CenteredWeights();
     const int64_t taps = conv_.kh * conv_.kw;
-    weights_.resize(static_cast<size_t>(blocks_ * words_ * kWordBytes));
-    if (pairs_) pair_weights_.resize(static_cast<size_t>(blocks_ * kPairWords * kWordBytes));
-    bias_.resize(static_cast<size_t>(blocks_ * kDepthwiseLanes));
-    multipliers_.resize(bias_.size());
+    auto* const all = reinterpret_cast<int8_t*>(to.weights);
     for (int64_t c = 0; c < conv_.oc; ++c) {
       const int64_t block = c / kDepthwiseLanes;
       const bool narrow = conv_.oc - block * kDepthwiseLanes <= kDepthwiseNarrow;
       const int64_t at = DepthwiseWord(c % kDepthwiseLanes, narrow);
       const std::span<const int16_t> channel = std::span(weights).subspan(c * taps, taps);
       const int32_t bias = op.params().bias ? op.params().bias->data<int32_t>()[c] : 0;
-      bias_[block * kDepthwiseLanes + at] = BiasWithoutZero(bias, SumOfWeights(channel), rows_.zero());
-      multipliers_[block * kDepthwiseLanes + at] = op.multipliers()[c];
-      int8_t* const words = &weights_[block * words_ * kWordBytes + 4 * at];
+      to.bias_ints()[block * kDepthwiseLanes + at] =
+          BiasWithoutZero(bias, SumOfWeights(channel), rows_.zero());
+      to.multipliers[block * kDepthwiseLanes + at] = op.multipliers()[c];
+      int8_t* const words = all + block * words_ * kWordBytes + 4 * at;
       for (int64_t tap = 0; tap < taps; ++tap)
         words[tap / 4 * kWordBytes + tap % 4] = static_cast<int8_t>(channel[tap]);
       if (!pairs_) continue;
-      int8_t* const pairs = &pair_weights_[block * kPairWords * kWordBytes + 4 * at];
+      int8_t* const pairs = all + (weight_words() + block * kPairWords) * kWordBytes + 4 * at;
       for (int64_t tap = 0; tap < taps; ++tap) {
         for (int64_t row = 0; row < 2; ++row)
           pairs[(3 * row + tap % 3) * kWordBytes + tap / 3 + row] = static_cast<int8_t>(channel[tap]);
@@ -209,15 +214,13 @@ class DepthwiseKernel : public ConvKernel {
   const int64_t words_;
   DepthwiseColumns common_;
   std::vector<int32_t> taps_, pair_taps_;
-  std::vector<int8_t> weights_, pair_weights_;
-  std::vector<int32_t> bias_;
-  std::vector<float> multipliers_;
+  PackedParameters parameters_;  // weights: those of single rows, then those of two together
 };
 
 }  // namespace
 
 std::unique_ptr<ConvKernel> BuildDepthwiseKernel(const Schedule& schedule, const ConvWeights& weights) {
-  return std::make_unique<DepthwiseKernel>(ByteConvOf(schedule.workload, weights), schedule);
+  return std::make_unique<DepthwiseKernel>(ByteConvOf(schedule.workload, weights), schedule, weights.parts);
 }
 #else
 std::unique_ptr<ConvKernel> BuildDepthwiseKernel(const Schedule&, const ConvWeights&) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "templates/base/packed_parameters.h"
 #include "templates/direct_int8/config.h"
 #include "templates/direct_int8/depthwise_kernel.h"
 #include "templates/direct_int8/sections.h"
@@ -21,7 +22,7 @@ struct AsIs {
 
 class DirectKernel : public ConvKernel {
  public:
-  DirectKernel(const QuantizedConvOp& op, const Schedule& schedule, const Target& cpu, BufferPool* pool)
+  DirectKernel(const QuantizedConvOp& op, const Schedule& schedule, const Target& cpu, KernelParts* parts)
       : cpu_(CpuFor(cpu, op.workload())),
         plan_(schedule.plan),
         in_(op.workload().input_shape(), schedule.in),
@@ -35,7 +36,11 @@ class DirectKernel : public ConvKernel {
         convolve_(ConvolutionOf(plan_, cpu_)),
         store_(op, schedule.out, cpu_),
         pixels_(store_.common()) {
-    weights_ = Pooled(PackParameters(op), pool);
+    const int64_t blocks = plan_.groups * plan_.blocks,
+                  words = blocks * plan_.lanes * int64_t{sizeof(int32_t)};
+    const PackedParameters::Sizes sizes{blocks * block_weights(), std::ssize(sections_.all()) * words, words};
+    parameters_ =
+        PackedParameters(parts, sizes, [&](const PackedParameters::Memory& to) { PackParameters(op, to); });
     pixels_.tile_pixels = plan_.pixels;
     pixels_.runs = plan_.runs.data();
     pixels_.run_count = std::ssize(plan_.runs);
@@ -46,7 +51,7 @@ class DirectKernel : public ConvKernel {
   TaskGrid Grid(int) const override { return plan_.Grid(); }
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   int64_t ScratchBytes(int threads) const override { return threads * thread_bytes_; }
-  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
+  std::span<const std::byte> PackedWeights() const override { return parameters_.weights(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     std::byte* const scratch = args.scratch_at<std::byte>(range.thread * thread_bytes_);
@@ -120,7 +125,7 @@ class DirectKernel : public ConvKernel {
 
   const int32_t* BiasOf(size_t section, int64_t block) const {
     const int64_t at = static_cast<int64_t>(section) * plan_.groups * plan_.blocks + block;
-    return bias_.data() + at * plan_.lanes;
+    return parameters_.bias_ints() + at * plan_.lanes;
   }
 
   Block BlockOf(const WindowTile& tile, int64_t block) const {
@@ -128,10 +133,10 @@ class DirectKernel : public ConvKernel {
     Block found{{tile.group * plan_.group_out + channel, 0}, index, pixels_};
     found.channels.count =
         std::min({plan_.lanes, plan_.group_out - channel, plan_.conv.oc - found.channels.first});
-    found.pixels.weights = weights_.data() + index * block_weights();
+    found.pixels.weights = parameters_.weights().data() + index * block_weights();
     FetchAhead(tile, index, found.pixels);
     found.pixels.bias = BiasOf(0, index);
-    found.pixels.multipliers = multipliers_.data() + index * plan_.lanes;
+    found.pixels.multipliers = parameters_.multipliers() + index * plan_.lanes;
     return found;
   }
 
@@ -144,7 +149,7 @@ class DirectKernel : public ConvKernel {
     const int64_t parts = pixels.run_count * CeilDiv(pixels.words, kDensePartWords);
     pixels.next_lines = CeilDiv(CeilDiv(block_weights(), kLineBytes), parts * tiles);
     pixels.next_step = parts * pixels.next_lines * kLineBytes;
-    pixels.next_weights = weights_.data() + (index + 1) * block_weights();
+    pixels.next_weights = parameters_.weights().data() + (index + 1) * block_weights();
   }
 
   void Convolve(const KernelArgs& args, const std::byte* widened, const WindowTile& tile,
@@ -210,13 +215,9 @@ class DirectKernel : public ConvKernel {
     }
   }
 
-  // Returns the weights.
-  AlignedBuffer PackParameters(const QuantizedConvOp& op) {
+  void PackParameters(const QuantizedConvOp& op, const PackedParameters::Memory& to) const {
     const std::vector<int16_t> weights = op.CenteredWeights();
     const int64_t blocks = plan_.groups * plan_.blocks, lanes = plan_.lanes;
-    AlignedBuffer all(blocks * block_weights());
-    bias_.resize(sections_.all().size() * blocks * lanes);
-    multipliers_.resize(static_cast<size_t>(blocks * lanes));
     const int64_t terms = std::ssize(weights) / plan_.conv.oc, merged = op.workload().g / plan_.conv.g;
     std::vector<int16_t> channel(static_cast<size_t>(merged * terms));
     WindowPlan alone = plan_;
@@ -232,9 +233,9 @@ class DirectKernel : public ConvKernel {
         return BiasWithoutZero(bias, sections_.SumReadBy(section, channel), rows_.zero());
       };
       for (size_t section = 0; section < sections_.all().size(); ++section)
-        bias_[(section * blocks + block) * lanes + lane] = bias_of(sections_.all()[section]);
-      multipliers_[block * lanes + lane] = op.multipliers()[o];
-      std::byte* const begin = static_cast<std::byte*>(all.data()) + block * block_weights();
+        to.bias_ints()[(section * blocks + block) * lanes + lane] = bias_of(sections_.all()[section]);
+      to.multipliers[block * lanes + lane] = op.multipliers()[o];
+      std::byte* const begin = to.weights + block * block_weights();
       std::byte* const packed = begin + 4 * lane;
       if (plan_.dots) {
         PackDots(RunsOf(alone, channel.data()), lane, begin);
@@ -246,7 +247,6 @@ class DirectKernel : public ConvKernel {
         PackWindowWeights(plan_, channel.data(), reinterpret_cast<int16_t*>(packed), AsIs<int16_t>());
       }
     }
-    return all;
   }
 
   const Target cpu_;
@@ -261,9 +261,7 @@ class DirectKernel : public ConvKernel {
   void (*const convolve_)(const QuantizedPixels&);
   const QuantizedStore store_;
   QuantizedPixels pixels_;  // what all have in common
-  SharedBuffer weights_;
-  std::vector<int32_t> bias_;
-  std::vector<float> multipliers_;
+  PackedParameters parameters_;
 };
 
 }  // namespace
@@ -271,7 +269,7 @@ class DirectKernel : public ConvKernel {
 std::unique_ptr<ConvKernel> BuildKernel(const Schedule& schedule, const Target& cpu,
                                         const ConvWeights& weights) {
   if (schedule.depthwise_by_vnni) return BuildDepthwiseKernel(schedule, weights);
-  return std::make_unique<DirectKernel>(ByteConvOf(schedule.workload, weights), schedule, cpu, weights.pool);
+  return std::make_unique<DirectKernel>(ByteConvOf(schedule.workload, weights), schedule, cpu, weights.parts);
 }
 
 }  // namespace tilesmith::direct_int8

@@ -112,8 +112,6 @@ void ZeroPaddingChannels(const Placement& placement, float* row) {
 }
 
 std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights) {
-  TILESMITH_CHECK((weights.bias != nullptr) == schedule.workload.post.bias, "bias of {}",
-                  WorkloadToString(schedule.workload));
   const Placement placement = PlaceInMemory(schedule, cpu);
   if (schedule.config.over_width) return MakePlaneKernel(schedule, placement, weights);
   return MakeChannelKernel(schedule, placement, weights);
@@ -142,10 +140,13 @@ class ChannelKernel : public ConvKernel {
         chunks_(ChunksOf(schedule)) {
     for (const Chunk& chunk : chunks_)
       contiguous_.push_back(Contiguous(g_.out_offsets, chunk.first, chunk.count));
-    AlignedBuffer packed(chunks_.size() * chunk_floats_ * sizeof(float));
-    for (size_t i = 0; i < chunks_.size(); ++i)
-      Pack(chunks_[i], weights, packed.floats() + i * chunk_floats_);
-    weights_ = Pooled(std::move(packed), weights.pool);
+    const size_t bytes = chunks_.size() * chunk_floats_ * sizeof(float);
+    weights_ = DataPart(weights.parts, bytes, [&] {
+      AlignedBuffer packed(bytes);
+      for (size_t i = 0; i < chunks_.size(); ++i)
+        Pack(chunks_[i], weights, packed.floats() + i * chunk_floats_);
+      return packed;
+    });
     const int64_t dilation = w_.dw + 1;
     const int64_t last_tap = w_.iw - 1 + w_.pw - (w_.kw - 1) * dilation;
     interior_.begin = std::clamp<int64_t>((w_.pw + w_.sw - 1) / w_.sw, 0, w_.ow);
@@ -304,7 +305,7 @@ class PlaneKernel : public ConvKernel {
         row_stride_(phase_width_ * w_.sw),
         channel_stride_(row_stride_ * GatheredRows(w_, g_.rows)),
         scratch_bytes_(PlaneScratchFloats(w_, g_.rows) * static_cast<int64_t>(sizeof(float))),
-        weights_(Pooled(Pack(weights), weights.pool)) {
+        weights_(DataPart(weights.parts, PackedBytes(), [&] { return Pack(weights); })) {
     for (int64_t j = 0; j < w_.kw; ++j) {
       const int64_t column = j * (w_.dw + 1);
       tap_offsets_.push_back(column % w_.sw * phase_width_ + column / w_.sw);
@@ -338,11 +339,15 @@ class PlaneKernel : public ConvKernel {
     return static_cast<int>(std::min<int64_t>(kPortableMaxPlanes, outputs_ - first % outputs_));
   }
 
+  size_t PackedBytes() const {
+    return static_cast<size_t>(w_.oc + w_.oc * channels_ * w_.kh * w_.kw) * sizeof(float);
+  }
+
   // bias[oc], then per chunk of up to 4 output channels [c][kh][kw][planes]. Chunk `first` starts at float
   // first * channels * taps.
   AlignedBuffer Pack(const ConvWeights& source) const {
     const int64_t terms = channels_ * w_.kh * w_.kw;
-    AlignedBuffer packed((w_.oc + w_.oc * terms) * sizeof(float));
+    AlignedBuffer packed(PackedBytes());
     if (source.bias) std::copy_n(source.bias, w_.oc, packed.floats());
     float* to = packed.floats() + w_.oc;
     for (int64_t first = 0; first < w_.oc; first += Planes(first)) {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "layouts/base/sizes.h"
+#include "templates/base/packed_parameters.h"
 #include "templates/int8/byte_conv.h"
 #include "templates/int8/store.h"
 #include "templates/winograd_int8/config.h"
@@ -13,7 +14,7 @@ namespace {
 
 class WinogradKernel : public ConvKernel {
  public:
-  WinogradKernel(const QuantizedConvOp& op, const Schedule& schedule, const Target& cpu, BufferPool* pool)
+  WinogradKernel(const QuantizedConvOp& op, const Schedule& schedule, const Target& cpu, KernelParts* parts)
       : plan_(schedule.plan),
         in_(op.workload().input_shape(), schedule.in),
         rows_(plan_.conv, in_, op.params().input, false, TILESMITH_DISPATCH(cpu.isa, WidenRow)),
@@ -24,13 +25,16 @@ class WinogradKernel : public ConvKernel {
         store_(op, schedule.out, cpu) {
     for (int64_t tile = 0; tile < plan_.part_tiles(); ++tile)
       offsets_.push_back(static_cast<int32_t>(tile * plan_.channels * kNumberBytes));
-    weights_ = Pooled(PackParameters(op), pool);
+    const int64_t words = plan_.blocks * plan_.lanes * int64_t{sizeof(int32_t)};
+    const int64_t weights = plan_.blocks * kWinogradElements * element_weights() * kNumberBytes;
+    parameters_ = PackedParameters(parts, {weights, words, words},
+                                   [&](const PackedParameters::Memory& to) { PackParameters(op, to); });
   }
 
   TaskGrid Grid(int) const override { return plan_.Grid(); }
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   int64_t ScratchBytes(int threads) const override { return threads * plan_.ThreadBytes(); }
-  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
+  std::span<const std::byte> PackedWeights() const override { return parameters_.weights(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     std::byte* const at = args.scratch_at<std::byte>(range.thread * plan_.ThreadBytes());
@@ -103,8 +107,8 @@ class WinogradKernel : public ConvKernel {
     for (int64_t element = 0; element < kWinogradElements; ++element) {
       pixels.input =
           reinterpret_cast<const std::byte*>(scratch.windows + element * part.tiles() * plan_.channels);
-      pixels.weights =
-          weights_.data() + (block * kWinogradElements + element) * element_weights() * kNumberBytes;
+      pixels.weights = parameters_.weights().data() +
+                       (block * kWinogradElements + element) * element_weights() * kNumberBytes;
       pixels.sums = scratch.products + element * part.tiles() * plan_.lanes;
       multiply_(pixels);
     }
@@ -116,13 +120,13 @@ class WinogradKernel : public ConvKernel {
     const ElementRange channels{block * lanes, std::min(lanes, conv.oc - block * lanes)};
     int32_t* const sums = scratch.products + kWinogradElements * plan_.part_tiles() * lanes;
     QuantizedPixels pixels = store_.common();
-    pixels.multipliers = multipliers_.data() + block * lanes;
+    pixels.multipliers = parameters_.multipliers() + block * lanes;
     const int64_t x = 2 * part.x, columns = std::min(2 * part.columns, conv.ow - x);
     for (int64_t row = 0; row < part.rows; ++row) {
       sum_products_({.in = scratch.products + row * part.columns * lanes,
                      .element_step = part.tiles() * lanes,
                      .tiles = part.columns,
-                     .bias = bias_.data() + block * lanes,
+                     .bias = parameters_.bias_ints() + block * lanes,
                      .out = sums});
       for (int64_t y = 2 * (part.y + row), i = 0; i < 2 && y + i < conv.oh; ++i) {
         const int32_t* const row_sums = sums + i * 2 * part.columns * lanes;
@@ -137,18 +141,14 @@ class WinogradKernel : public ConvKernel {
   // Numbers.
   int64_t element_weights() const { return 2 * plan_.words() * plan_.lanes; }
 
-  // Returns the weights.
-  AlignedBuffer PackParameters(const QuantizedConvOp& op) {
+  void PackParameters(const QuantizedConvOp& op, const PackedParameters::Memory& memory) const {
     const std::vector<int16_t> weights = op.CenteredWeights();
     const ConvWorkload& conv = plan_.conv;
     const int64_t lanes = plan_.lanes;
-    AlignedBuffer packed(plan_.blocks * kWinogradElements * element_weights() * kNumberBytes);
-    auto* const numbers = static_cast<int16_t*>(packed.data());
-    bias_.resize(static_cast<size_t>(plan_.blocks * lanes));
-    multipliers_.resize(bias_.size());
+    auto* const numbers = reinterpret_cast<int16_t*>(memory.weights);
     for (int64_t o = 0; o < conv.oc; ++o) {
-      if (op.params().bias) bias_[o] = op.params().bias->data<int32_t>()[o];
-      multipliers_[o] = op.multipliers()[o];
+      if (op.params().bias) memory.bias_ints()[o] = op.params().bias->data<int32_t>()[o];
+      memory.multipliers[o] = op.multipliers()[o];
       for (int64_t c = 0; c < conv.ic; ++c) {
         const auto transformed = Transformed(std::span(weights).subspan((o * conv.ic + c) * 9).first<9>());
         int16_t* to = numbers + o / lanes * kWinogradElements * element_weights() + c / 2 * 2 * lanes +
@@ -159,7 +159,6 @@ class WinogradKernel : public ConvKernel {
         }
       }
     }
-    return packed;
   }
 
   // 2G g (2G)'
@@ -187,9 +186,8 @@ class WinogradKernel : public ConvKernel {
   void (*const store_sums_)(const QuantizedPixels&, const int32_t*);
   const QuantizedStore store_;
   std::vector<int32_t> offsets_;  // of tiles among the windows of an element, bytes
-  SharedBuffer weights_;          // numbers of 16 bits, [block][element][word][lane][2]
-  std::vector<int32_t> bias_;     // [block][lane]
-  std::vector<float> multipliers_;
+  // Weights: numbers of 16 bits, [block][element][word][lane][2]; the others: [block][lane].
+  PackedParameters parameters_;
 };
 
 }  // namespace
@@ -197,7 +195,7 @@ class WinogradKernel : public ConvKernel {
 std::unique_ptr<ConvKernel> BuildKernel(const Schedule& schedule, const Target& cpu,
                                         const ConvWeights& weights) {
   return std::make_unique<WinogradKernel>(ByteConvOf(schedule.workload, weights), schedule, cpu,
-                                          weights.pool);
+                                          weights.parts);
 }
 
 }  // namespace tilesmith::winograd_int8

@@ -21,6 +21,7 @@
 #include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
+#include "tests/templates/rebuilt_kernel.h"
 
 namespace tilesmith::bf16_conv {
 namespace {
@@ -54,7 +55,7 @@ int SweepLength() { return CaseCount("TILESMITH_SWEEP", 400); }
 Tensor Compute(const Case& c, const ConvData& data, TestRandom& random) {
   const ConvWorkload& w = c.workload;
   const LayoutPair layouts = c.conv_template->Layouts(w, c.config);
-  const auto kernel = c.conv_template->Build(w, c.config, c.cpu, WeightsOf(data.tensors()));
+  const auto kernel = BuildRebuilt(*c.conv_template, w, c.config, c.cpu, WeightsOf(data.tensors()));
   SCOPED_TRACE(c.Text());
   const Tensor* residual = w.post.sum ? &*data.residual : nullptr;
   const Tensor got = RunGuarded(*kernel, w, layouts, data.input, residual, random);

@@ -21,6 +21,7 @@
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 #include "tests/templates/example_template.h"
+#include "tests/templates/rebuilt_kernel.h"
 
 namespace tilesmith {
 namespace {
@@ -111,7 +112,7 @@ void Check(const Case& c) {
   const bool in_place = w.post.sum && random.Integer(0, 1) == 0;
   GuardedTensor& target = in_place ? *sum : fresh;
 
-  const auto kernel = c.conv_template->Build(w, c.config, c.cpu, WeightsOf(data.tensors()));
+  const auto kernel = BuildRebuilt(*c.conv_template, w, c.config, c.cpu, WeightsOf(data.tensors()));
   std::vector<InputView> inputs = {source->input_view(BatchStride(w.input_shape(), layouts.in) + gap)};
   auto right = w.product ? Guarded(data.weights, gap, guard) : nullptr;
   if (w.product) {

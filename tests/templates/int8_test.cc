@@ -18,6 +18,7 @@
 #include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
+#include "tests/templates/rebuilt_kernel.h"
 
 namespace tilesmith::int8_conv {
 namespace {
@@ -89,7 +90,7 @@ Config RandomConfig(const ConvTemplate& conv_template, const ConvWorkload& w, co
 Tensor Compute(const Case& c, const QuantizedData& data, TestRandom& random) {
   const ConvWorkload& w = c.workload;
   const LayoutPair layouts = c.conv_template.Layouts(w, c.config);
-  const auto kernel = c.conv_template.Build(w, c.config, c.cpu, {.quantized = data.op.get()});
+  const auto kernel = BuildRebuilt(c.conv_template, w, c.config, c.cpu, {.quantized = data.op.get()});
   EXPECT_FALSE(kernel->PackedWeights().empty());
   EXPECT_EQ(kernel->Grid(0).tasks(), c.conv_template.Grid(w, c.config, c.cpu).tasks());
   return RunGuarded(*kernel, w, layouts, data.input, w.post.sum ? &*data.residual : nullptr, random);

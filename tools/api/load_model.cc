@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph_tuner/compiled/compiled_file.h"
 #include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
@@ -39,18 +40,23 @@ std::vector<TensorInfo> Describe(const std::vector<UserTensor>& tensors) {
   return infos;
 }
 
-PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, BufferPool* pool) {
+PreparedSize PrepareCompiled(std::shared_ptr<const CompiledNetwork> network) {
   PreparedSize size;
-  size.tail = graph.tail();
-  size.network = CompileNetwork(std::move(graph), plan, machine, nullptr, pool);
+  size.network = std::move(network);
   size.shapes = ShapesOf(size.network->inputs);
   size.inputs = Describe(size.network->inputs);
-  if (size.tail) {
-    for (const std::string& name : size.tail->outputs()) size.outputs.emplace_back().name = name;
-  } else {
-    size.outputs = Describe(size.network->outputs);
-  }
-  size.predicted_seconds = KnownPrediction(plan);
+  size.outputs = Describe(size.network->outputs);
+  size.predicted_seconds = size.network->origin.predicted_seconds;
+  return size;
+}
+
+PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, BufferPool* pool) {
+  const std::shared_ptr<const Tail> tail = graph.tail();
+  PreparedSize size = PrepareCompiled(CompileNetwork(std::move(graph), plan, machine, nullptr, pool));
+  size.tail = tail;
+  if (tail == nullptr) return size;
+  size.outputs.clear();
+  for (const std::string& name : tail->outputs()) size.outputs.emplace_back().name = name;
   return size;
 }
 
@@ -75,6 +81,9 @@ bool ReadIfOpen(const ModelOptions& asked, ModelOptions* base) {
 
 struct Model::Loader {
   static Model Load(ModelOptions asked, const LoadOptions& options);
+
+ private:
+  static Model LoadCompiledFile(const std::string& path, const LoadOptions& options);
 };
 
 Model Model::Load(const std::string& model, const LoadOptions& options) {
@@ -82,6 +91,35 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
 }
 Model Model::Load(const ModelMemory& model, const LoadOptions& options) {
   return Loader::Load(OptionsOf(model), options);
+}
+
+// Its networks are the sizes that it takes.
+Model Model::Loader::LoadCompiledFile(const std::string& path, const LoadOptions& options) {
+  if (!options.plan.empty() || options.batch > 0 || !options.input_shapes.empty() ||
+      options.precision != "f32") {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} is compiled: plan, batch, input_shapes and precision are what "
+                            "it says itself",
+                            path));
+  }
+  const auto file = std::make_shared<const CompiledFile>(path);
+  const Target cpu = CappedCpu("");
+  const int threads = options.threads > 0 ? options.threads : cpu.cores;
+  const auto prepare = [=, wait = ParseWait(options.wait)](const InputShapes* shapes) {
+    return PrepareCompiled(LoadCompiled(*file, cpu, threads, wait, shapes));
+  };
+  auto impl = std::make_shared<Impl>();
+  auto first = std::make_shared<const PreparedSize>(prepare(nullptr));
+  impl->device = first->network->device;
+  if (options.strict && impl->device->threads() != threads) {
+    throw Error(ErrorCode::kUsage, fmt::format("{}: compiled for {} threads, asked to run with {}", path,
+                                               impl->device->threads(), threads));
+  }
+  const size_t others = file->networks().size() - 1;
+  impl->sizes = std::make_unique<PreparedSizes>(
+      std::move(first), SizesLimit{others, others > 0 ? SIZE_MAX : 0},
+      [prepare](const InputShapes& shapes, bool) { return prepare(&shapes); });
+  return Model(std::move(impl));
 }
 
 Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
@@ -99,6 +137,7 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
         ErrorCode::kUsage,
         fmt::format("precision is \"{}\" (known: f32, tf32; a plan says its own types)", options.precision));
   }
+  if (!asked.memory && IsCompiledFile(asked.model)) return LoadCompiledFile(asked.model, options);
   auto impl = std::make_shared<Impl>();
   const DevicePtr machine =
       OpenMachine({.threads = options.strict ? options.threads : ThreadsFor(options.plan, options.threads),

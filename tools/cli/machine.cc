@@ -109,13 +109,13 @@ Target DetectGpu(const std::string& target) {
   }
 }
 
+}  // namespace
+
 WaitPolicy ParseWait(std::string_view name) {
   for (const WaitPolicy policy : kWaitPolicies)
     if (WaitPolicyName(policy) == name) return policy;
   throw Error(ErrorCode::kUsage, fmt::format("wait is \"{}\" (known: spin, yield, sleep)", name));
 }
-
-}  // namespace
 
 Target ChosenTarget(const MachineOptions& options) {
   const bool tf32 = options.precision == Precision::kTf32;

@@ -8,6 +8,7 @@
 
 #include "graph_tuner/planner/work.h"
 #include "layouts/base/target.h"
+#include "layouts/base/thread_team.h"
 #include "tools/cli/args.h"
 #include "tuner/precision.h"
 
@@ -34,6 +35,8 @@ void DeclareRounding(Args& args, Precision* precision);
 // every barrier would wait for a time slice; Error(kEnvironment) where there is no such device. A device with
 // a number is chosen by CUDA_VISIBLE_DEVICES, which processes started later have, too.
 DevicePtr OpenMachine(const MachineOptions& options);
+// Throws Error(kUsage) for an unknown name.
+WaitPolicy ParseWait(std::string_view name);
 // The CPU alone, capped so.
 Target CappedCpu(const std::string& max_isa);
 // The same of any target.

@@ -31,6 +31,7 @@ constexpr Format kFormats[] = {{OutputFormat::kLog, "a tuning log"},
                                {OutputFormat::kCsv, "a table in CSV"},
                                {OutputFormat::kPage, "a page of HTML"},
                                {OutputFormat::kNpz, "an .npz file"},
+                               {OutputFormat::kCompiled, "a compiled network"},
                                {OutputFormat::kOnnx, "an ONNX file"}};
 
 // The first line that is no comment has several fields, of text.
@@ -61,6 +62,8 @@ bool Holds(const Format& format, std::string_view text) {
       return text.starts_with(kVersionField);
     case OutputFormat::kNpz:
       return text.starts_with("PK");
+    case OutputFormat::kCompiled:
+      return text.starts_with("TSMITHC\n");
     case OutputFormat::kPage:
       return text.starts_with("<!DOCTYPE html");
     case OutputFormat::kCsv:

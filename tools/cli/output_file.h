@@ -19,7 +19,8 @@ enum class OutputFormat {
   kJson,
   kCsv,
   kPage,
-  kNpz
+  kNpz,
+  kCompiled
 };
 
 // Throws Error(kUsage) where the file's first line says that it holds something else than what is to be

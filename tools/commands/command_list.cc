@@ -12,6 +12,7 @@ std::vector<std::unique_ptr<Command>> MakeCommands() {
   commands.push_back(MakeExplainCommand());
   commands.push_back(MakeBenchCommand());
   commands.push_back(MakeRunCommand());
+  commands.push_back(MakeCompileCommand());
   commands.push_back(MakeQuantizeCommand());
   commands.push_back(MakeReportCommand());
   commands.push_back(MakeExportModelCommand());

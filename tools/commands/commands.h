@@ -16,6 +16,7 @@ std::unique_ptr<Command> MakeGraphTuneCommand(const std::string& plan_shown = ""
 std::unique_ptr<Command> MakeExplainCommand();
 std::unique_ptr<Command> MakeBenchCommand();
 std::unique_ptr<Command> MakeRunCommand();
+std::unique_ptr<Command> MakeCompileCommand();
 std::unique_ptr<Command> MakeQuantizeCommand();
 std::unique_ptr<Command> MakeReportCommand();
 std::unique_ptr<Command> MakeExportModelCommand();

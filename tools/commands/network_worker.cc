@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "graph_tuner/compiled/compiled_file.h"
 #include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
@@ -41,6 +42,7 @@ class NetworkWorkerCommand : public Command {
   int Run() override {
     IgnoreInterrupts();
     const DevicePtr machine = OpenMachine(machine_options_);
+    if (IsCompiledFile(model_.model)) return RunCompiled(machine);
     TakeQuantization(plan_path_, &model_);
     Graph graph = LoadModel(model_);
     if (onednn_) return RunOneDnn(machine, graph);
@@ -62,6 +64,19 @@ class NetworkWorkerCommand : public Command {
       if (has_tail) network.Outputs();  // ONNX Runtime computes it in every run
     };
     return ServeNetwork({"tilesmith " TILESMITH_VERSION, run}, STDIN_FILENO, STDOUT_FILENO);
+  }
+
+  int RunCompiled(const DevicePtr& machine) {
+    const CompiledFile file(model_.model);
+    const auto compiled =
+        LoadCompiled(file, machine->target(), machine->threads(), ParseWait(machine_options_.wait));
+    NetworkRun network(compiled, InputsOf(compiled->inputs, ReadInputs(inputs_), kNetworkSeed));
+    if (!outputs_path_.empty()) {
+      network.Run();
+      WriteNpz(outputs_path_, network.Outputs());
+    }
+    return ServeNetwork({"tilesmith " TILESMITH_VERSION, [&] { network.Run(); }}, STDIN_FILENO,
+                        STDOUT_FILENO);
   }
 
   int RunOneDnn(const DevicePtr& machine, const Graph& graph) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph_tuner/compiled/compiled_file.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
@@ -34,7 +35,8 @@ class RunNetworkCommand : public Command {
   std::string_view Examples() const override {
     return "tilesmith run resnet50 --plan resnet50.plan.jsonl --runs 100 --profile\n"
            "tilesmith run model.onnx --input data=image.npy --output result.npz --check\n"
-           "tilesmith run resnet18 --trace trace.json --csv steps.csv";
+           "tilesmith run resnet18 --trace trace.json --csv steps.csv\n"
+           "tilesmith run resnet18.tsc";
   }
   void Declare(Args& args) override {
     args_ = &args;
@@ -43,6 +45,7 @@ class RunNetworkCommand : public Command {
               "From optimize or graph-tune (default: a decent schedule without tuning)", "PLAN");
     args.Flag("--force", &force_, "Use the plan though it was made for another network, machine or version");
     args.Flag("--strict", &strict_, "Refuse a plan that was made for another number of threads");
+    args.Flag("--verify", &verify_, "Of a compiled network: check the sums of weights and code, too");
     args.Texts("--input", &inputs_,
                "FILE.npz, NAME=FILE.npy or NAME=FILE.npz; may be repeated (default: seeded random data)",
                "FILE");
@@ -106,7 +109,38 @@ class RunNetworkCommand : public Command {
     if (!output_path_.empty()) RequireSavable(output_path_, inputs_);
   }
 
+  // A compiled network says itself what others are asked for.
+  void RunCompiled(Report& report) {
+    args_->RefuseGiven(
+        {"--plan", "--force", "--strict", "--batch", "--input-shape", "--precision", "--calibrate", "--check",
+         "--streams", "--duration", "--warmup", "--percentile", "--latency-csv", "--target"},
+        "is for models, not for compiled networks");
+    const double asked = NowSeconds();
+    const CompiledFile file(model_.model, verify_);
+    std::vector<InputFile> files = ReadInputs(inputs_);
+    const Target cpu = ChosenTarget(machine_options_);
+    const int threads = machine_options_.threads > 0 ? static_cast<int>(machine_options_.threads) : cpu.cores;
+    const auto network = LoadCompiled(file, cpu, threads, ParseWait(machine_options_.wait));
+    const CompiledOrigin& origin = network->origin;
+    std::vector<Tensor> inputs = InputsOf(network->inputs, std::move(files), static_cast<uint64_t>(seed_));
+    const PinnedTeam team(network->device);
+    CatchInterrupts();
+    NetworkRun run(network, std::move(inputs), &InterruptFlag());
+    const double load_seconds = NowSeconds() - asked;
+    report.Fact("network", "network", TextCell(origin.network));
+    AddOrigin(report.details(), network->device->target());
+    AddHashes(report.details(), origin.graph_hash, origin.plan_hash);
+    Finish(report, run,
+           {.load_seconds = load_seconds,
+            .schedule = "compiled",
+            .predicted_seconds = origin.predicted_seconds,
+            .threads = network->device->threads()});
+    report.Print(json_);
+  }
+
   void RunNetwork(Report& report) {
+    if (IsCompiledFile(model_.model)) return RunCompiled(report);
+    if (verify_) throw Error(ErrorCode::kUsage, "--verify is for compiled networks, not for models");
     if (!plan_path_.empty() && machine_options_.target != kCpuDevice &&
         ReadPlanHeader(plan_path_).target.tf32)
       machine_options_.precision = Precision::kTf32;
@@ -130,9 +164,35 @@ class RunNetworkCommand : public Command {
     NetworkRun run(check_ ? graph : std::move(graph), plan, machine, std::move(inputs), &InterruptFlag());
     const double load_seconds = NowSeconds() - asked;
     WarnIfDisturbed(machine, SinksOf(progress));
+    report.Fact("network", "network", TextCell(plan.network));
+    AddCalibration(report, model_.quantization.get());
+    AddOrigin(report.details(), machine->target());
+    AddHashes(report.details(), plan);
+    Finish(report, run,
+           {.load_seconds = load_seconds,
+            .schedule = plan.solver,
+            // A plan that was forced may be of other threads.
+            .predicted_seconds = plan.threads == machine->threads() ? KnownPrediction(plan) : 0,
+            .threads = machine->threads()});
+    const NetworkCheck check = check_ ? run.Check(graph) : NetworkCheck();
+    if (check_) AddCheck(report, check);
+    report.Print(json_);
+    if (!check.wrong.empty()) throw Error(ErrorCode::kWrongAnswer, check.wrong);
+  }
+
+  // What is known of a run beside its times.
+  struct RunFacts {
+    double load_seconds = 0;
+    std::string schedule;
+    double predicted_seconds = 0;
+    int threads = 1;
+  };
+
+  // Times it, and makes what is asked for behind that.
+  void Finish(Report& report, NetworkRun& run, const RunFacts& facts) {
     if (perf_map_) WritePerfMap(run.executor().Code());
     if (!dump_directory_.empty()) WriteCodeDump(dump_directory_, run.executor().Code());
-
+    ProgressLine progress;
     MachineWatch watch;
     const RunTimes times = run.Time(runs_, [&](size_t done) {
       if (done % kWatchedRuns == 0) watch.EndInterval();
@@ -140,25 +200,17 @@ class RunNetworkCommand : public Command {
     });
     watch.EndInterval();
     progress.Clear();
-    report.Fact("network", "network", TextCell(plan.network));
-    AddCalibration(report, model_.quantization.get());
-    AddOrigin(report.details(), machine->target());
-    AddHashes(report.details(), plan);
-    report.Fact("load_seconds", "loading ms", MillisecondsCell(load_seconds));
-    AddTimes(report, plan, machine->threads(), times, run.executor());
+    report.Fact("load_seconds", "loading ms", MillisecondsCell(facts.load_seconds));
+    AddTimes(report, facts, times, run.executor());
     AddDisturbance(report, watch.total());
     to_make_ = WantedBehindRuns();
     if (profile_ || !csv_path_.empty() || !trace_path_.empty())
-      AddProfile(report, run, times.median, machine->threads());
+      AddProfile(report, run, times.median, facts.threads);
     if (!output_path_.empty()) {
       run.Run();
       SaveOutputs(output_path_, run.Outputs());
       Made({output_path_});
     }
-    const NetworkCheck check = check_ ? run.Check(graph) : NetworkCheck();
-    if (check_) AddCheck(report, check);
-    report.Print(json_);
-    if (!check.wrong.empty()) throw Error(ErrorCode::kWrongAnswer, check.wrong);
   }
 
   // In words for people.
@@ -197,19 +249,17 @@ class RunNetworkCommand : public Command {
     report.Print(json_);
   }
 
-  // A plan that was forced may be of other threads.
-  static void AddTimes(Report& report, const Plan& plan, int threads, const RunTimes& times,
+  static void AddTimes(Report& report, const RunFacts& facts, const RunTimes& times,
                        const Executor& executor) {
-    report.Fact("threads", "threads", CountCell(threads));
-    report.Fact("schedule", "schedule", TextCell(plan.solver));
+    report.Fact("threads", "threads", CountCell(facts.threads));
+    report.Fact("schedule", "schedule", TextCell(facts.schedule));
     report.Fact("runs", "runs", CountCell(static_cast<int64_t>(times.seconds.size())));
     report.Fact("first_seconds", "first run ms", MillisecondsCell(times.untimed_seconds));
     report.Fact("minimum_seconds", "minimum ms", MillisecondsCell(times.minimum));
     report.Fact("median_seconds", "median ms", MillisecondsCell(times.median));
     report.Fact("p90_seconds", "p90 ms", MillisecondsCell(times.p90));
     report.details().Fact("sample_seconds", "", ListCell(times.seconds));
-    report.Fact("predicted_seconds", "predicted ms",
-                KnownMillisecondsCell(plan.threads == threads ? KnownPrediction(plan) : 0));
+    report.Fact("predicted_seconds", "predicted ms", KnownMillisecondsCell(facts.predicted_seconds));
     report.Fact("activation_bytes", "activations MiB",
                 MebibytesCell(static_cast<int64_t>(executor.ArenaBytes())));
     report.Fact("weight_bytes", "weights MiB",
@@ -261,7 +311,8 @@ class RunNetworkCommand : public Command {
   Precision precision_ = Precision::kF32;
   int64_t runs_ = 20, seed_ = 1;
   std::vector<std::string> to_make_;  // behind the runs, as long as it is not made
-  bool force_ = false, strict_ = false, check_ = false, profile_ = false, perf_map_ = false, json_ = false;
+  bool force_ = false, strict_ = false, check_ = false, profile_ = false, perf_map_ = false;
+  bool verify_ = false, json_ = false;
 };
 
 }  // namespace

@@ -29,22 +29,22 @@ Tensor EntryFor(const std::string& name, const std::string& argument, std::vecto
                                              argument, name, fmt::join(names, ", ")));
 }
 
-void Assign(const Graph& graph, std::vector<Tensor>& inputs, std::set<std::string>& given, InputFile file) {
-  const std::vector<Graph::NodeId> ids = graph.GraphInputs();
+void Assign(std::span<const UserTensor> wanted, std::vector<Tensor>& inputs, std::set<std::string>& given,
+            InputFile file) {
   std::vector<std::string> names;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    const Node& node = graph.node(ids[i]);
-    names.push_back(node.name);
-    if (node.name != file.name && !(file.name.empty() && ids.size() == 1)) continue;
-    if (file.tensor.shape() != node.shape || file.tensor.type() != node.type) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const auto& [name, shape, layout] = wanted[i];
+    names.push_back(name);
+    if (name != file.name && !(file.name.empty() && wanted.size() == 1)) continue;
+    if (file.tensor.shape() != shape || file.tensor.type() != layout.type()) {
       throw Error(ErrorCode::kUsage,
                   fmt::format("--input {}: input \"{}\" is {} of {}, the file holds {} of {}", file.argument,
-                              node.name, ShapeToString(node.shape), DataTypeName(node.type),
+                              name, ShapeToString(shape), DataTypeName(layout.type()),
                               ShapeToString(file.tensor.shape()), DataTypeName(file.tensor.type())));
     }
-    if (!given.insert(node.name).second)
+    if (!given.insert(name).second)
       throw Error(ErrorCode::kUsage,
-                  fmt::format("--input {}: input \"{}\" is given twice", file.argument, node.name));
+                  fmt::format("--input {}: input \"{}\" is given twice", file.argument, name));
     inputs[i] = std::move(file.tensor);
     return;
   }
@@ -74,11 +74,16 @@ std::vector<InputFile> ReadInputs(const std::vector<std::string>& arguments) {
   return files;
 }
 
-std::vector<Tensor> InputsOf(const Graph& graph, std::vector<InputFile> files, uint64_t seed) {
-  std::vector<Tensor> inputs = SeededInputs(graph, seed);
+std::vector<Tensor> InputsOf(std::span<const UserTensor> wanted, std::vector<InputFile> files,
+                             uint64_t seed) {
+  std::vector<Tensor> inputs = SeededInputs(wanted, seed);
   std::set<std::string> given;
-  for (InputFile& file : files) Assign(graph, inputs, given, std::move(file));
+  for (InputFile& file : files) Assign(wanted, inputs, given, std::move(file));
   return inputs;
+}
+
+std::vector<Tensor> InputsOf(const Graph& graph, std::vector<InputFile> files, uint64_t seed) {
+  return InputsOf(UserTensors(graph, graph.GraphInputs()), std::move(files), seed);
 }
 
 void RequireSavable(const std::string& path, const std::vector<std::string>& inputs) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/executor/compiled_network.h"
 #include "ops/graph/graph.h"
 #include "tools/cli/npz.h"
 #include "tools/network/plan_choice.h"
@@ -22,6 +23,7 @@ struct InputFile {
 std::vector<InputFile> ReadInputs(const std::vector<std::string>& arguments);
 // The network's inputs from them; those not given are random, seeded. Throws Error(kUsage) when a name, shape
 // or type is not the network's.
+std::vector<Tensor> InputsOf(std::span<const UserTensor> wanted, std::vector<InputFile> files, uint64_t seed);
 std::vector<Tensor> InputsOf(const Graph& graph, std::vector<InputFile> files, uint64_t seed);
 
 // FILE.npz, or a directory that gets one NAME.npy per output, characters unfit for file names replaced by

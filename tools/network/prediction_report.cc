@@ -131,10 +131,11 @@ HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMe
   return heavy;
 }
 
-void AddHashes(Report& details, const Plan& plan) {
-  details.Fact("graph_hash", "", TextCell(plan.graph_hash));
-  details.Fact("plan_hash", "", TextCell(PlanHash(plan)));
+void AddHashes(Report& details, const std::string& graph_hash, const std::string& plan_hash) {
+  details.Fact("graph_hash", "", TextCell(graph_hash));
+  details.Fact("plan_hash", "", TextCell(plan_hash));
 }
+void AddHashes(Report& details, const Plan& plan) { AddHashes(details, plan.graph_hash, PlanHash(plan)); }
 
 void AddPlacement(Report& report, const std::string& prefix, const CorePlacement& seen,
                   const CorePlacement& predicted_at) {

@@ -31,6 +31,7 @@ struct HeavySteps {
 HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMeasurement& measurement);
 
 // Of its network and of itself, by which a report knows what was measured.
+void AddHashes(Report& details, const std::string& graph_hash, const std::string& plan_hash);
 void AddHashes(Report& details, const Plan& plan);
 
 // How the cores were placed ("barriers us", "arithmetic us"), and how when the plan was measured, if that was

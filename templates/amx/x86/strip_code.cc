@@ -43,31 +43,37 @@ const Reg64 StripCode::kAddress(Xbyak::Operand::RAX);
 const Reg64 StripCode::kOther(Xbyak::Operand::RBX);
 
 StripCode::StripCode(const Schedule& schedule, const Target& cpu, int max_pixels)
-    : VectorCode(cpu, kBufferBytes),
+    : VectorCode(cpu, kBufferBytes + StepsOf(schedule).offsets.size() * sizeof(int32_t)),
       schedule_(schedule),
       steps_(StepsOf(schedule)),
       max_pixels_(max_pixels) {}
 
 void StripCode::EmitAll() {
-  const WindowPlan& plan = schedule_.plan;
-  std::set<int64_t> counts;
-  for (int64_t block = 0; block < plan.blocks; ++block)
-    counts.insert(std::min(plan.lanes, plan.group_out - block * plan.lanes));
-  for (const int64_t channels : counts) {
+  for (const int64_t channels : StripFunctions::BlockChannels(schedule_.plan)) {
     const Vectors vectors = VectorsOf(channels);
-    for (const int tiles : {0, 1, 2}) {
+    for (int tiles = 0; tiles < StripFunctions::kTileCounts; ++tiles) {
       align(64);
-      starts_[{channels, tiles}] = getSize();
+      starts_.push_back(getSize());
       Emit(vectors, tiles);
     }
   }
   EmitConstants();
+  align(sizeof(int32_t));
+  L(step_offsets_);
+  for (const int32_t offset : steps_.offsets) dd(static_cast<uint32_t>(offset));
 }
 
-StripCode::Function StripCode::Find(int64_t channels, int64_t tiles) const {
-  const auto found = starts_.find({channels, tiles});
-  TILESMITH_CHECK(found != starts_.end(), "{} channels, {} tiles", channels, tiles);
-  return reinterpret_cast<Function>(const_cast<uint8_t*>(getCode()) + found->second);
+std::vector<int64_t> StripFunctions::BlockChannels(const WindowPlan& plan) {
+  std::set<int64_t> counts;
+  for (int64_t block = 0; block < plan.blocks; ++block)
+    counts.insert(std::min(plan.lanes, plan.group_out - block * plan.lanes));
+  return {counts.begin(), counts.end()};
+}
+
+StripFunctions::Function StripFunctions::Find(int64_t channels, int64_t tiles) const {
+  const auto found = std::ranges::find(channels_, channels);
+  TILESMITH_CHECK(found != channels_.end(), "{} channels, {} tiles", channels, tiles);
+  return code_.Get<Function>((found - channels_.begin()) * kTileCounts + tiles);
 }
 
 // Blocks of the layout begin where blocks of the template do, or inside of them.
@@ -120,7 +126,7 @@ void StripCode::EmitStart(int tiles, int products) {
   add(kLowerWindows, kWindows);
   mov(kWeights, ptr[kArgs + offsetof(StripArgs, weights)]);
   mov(kWindowPitch, steps_.position_bytes);
-  mov(kStep, reinterpret_cast<uint64_t>(steps_.offsets.data()));
+  lea(kStep, ptr[rip + step_offsets_]);
   mov(kStepsLeft, steps_.offsets.size());
 }
 

@@ -2,12 +2,11 @@
 // becomes of the sums of the strip before, which neither waits for products nor is waited for.
 #pragma once
 
-#include <map>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "templates/amx/strips.h"
+#include "templates/x86/generated_code.h"
 #include "templates/x86/vector_code.h"
 
 namespace tilesmith::amx {
@@ -33,14 +32,8 @@ struct StripArgs {
 // EmitAll.
 class StripCode : public x86::VectorCode {
  public:
-  using Function = void (*)(const StripArgs*);
-
-  // Multiplies strips of one or two tiles of positions, or none, and stores pixels, both of blocks of which
-  // so many channels are real, 1 to the lanes of a block: lanes beyond are zeros where the layout has room
-  // for them.
-  Function Find(int64_t channels, int64_t tiles) const;
-  std::span<const uint8_t> Code() const { return {getCode(), getSize()}; }
-  int64_t position_bytes() const { return steps_.position_bytes; }
+  // Of StripFunctions, in their order.
+  const std::vector<size_t>& starts() const { return starts_; }
 
  protected:
   // The vectors of a block that the output has room for.
@@ -84,7 +77,38 @@ class StripCode : public x86::VectorCode {
   const Schedule schedule_;
   const WindowSteps steps_;
   const int max_pixels_;
-  std::map<std::pair<int64_t, int64_t>, size_t> starts_;  // by channels and tiles
+  std::vector<size_t> starts_;
+  Xbyak::Label step_offsets_;
+};
+
+// What was emitted, or before.
+class StripFunctions {
+ public:
+  using Function = void (*)(const StripArgs*);
+
+  StripFunctions() = default;
+  // make() gives a StripCode of the schedule in a unique_ptr.
+  template <typename Make>
+  StripFunctions(const Schedule& schedule, KernelParts* parts, const Make& make)
+      : channels_(BlockChannels(schedule.plan)), code_(x86::NextCode(parts, [&](std::vector<size_t>& starts) {
+          auto code = make();
+          starts = code->starts();
+          return code;
+        })) {}
+
+  // Multiplies strips of one or two tiles of positions, or none, and stores pixels, both of blocks of which
+  // so many channels are real, 1 to the lanes of a block: lanes beyond are zeros where the layout has room
+  // for them.
+  Function Find(int64_t channels, int64_t tiles) const;
+  std::span<const uint8_t> bytes() const { return code_.bytes(); }
+
+  static constexpr int kTileCounts = 3;  // none, one or two
+  // How many channels blocks have, ascending.
+  static std::vector<int64_t> BlockChannels(const WindowPlan& plan);
+
+ private:
+  std::vector<int64_t> channels_;
+  x86::GeneratedCode code_;
 };
 
 }  // namespace tilesmith::amx

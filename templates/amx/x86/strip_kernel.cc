@@ -12,12 +12,12 @@ namespace {
 
 class StripKernel : public ConvKernel {
  public:
-  StripKernel(const Schedule& schedule, StripParts parts, SharedBuffer weights)
+  StripKernel(const Schedule& schedule, StripParts parts)
       : schedule_(schedule),
         in_(schedule_.in, plan().conv.ic, plan().conv.ih, plan().conv.iw),
         out_(schedule_.out, plan().conv.oc, plan().conv.oh, plan().conv.ow),
         parts_(std::move(parts)),
-        weights_(std::move(weights)),
+        position_bytes_(StepsOf(schedule_).position_bytes),
         sums_at_(parts_.copy ? parts_.copy->ThreadBytes() : 0) {
     TILESMITH_CHECK(schedule_.as_it_is == (parts_.copy == nullptr));
     const WindowPlan& p = plan();
@@ -31,15 +31,15 @@ class StripKernel : public ConvKernel {
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   int64_t ScratchBytes(int threads) const override { return threads * ThreadBytes(); }
   std::vector<CodeBlob> Code() const override {
-    return {{parts_.name + " " + WorkloadToString(schedule_.workload), parts_.code->Code()}};
+    return {{parts_.name + " " + WorkloadToString(schedule_.workload), parts_.code.bytes()}};
   }
-  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
+  std::span<const std::byte> PackedWeights() const override { return parts_.parameters.weights(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     auto* const scratch = args.scratch_at<std::byte>(range.thread * ThreadBytes());
     WindowTile held{.image = -1};  // what is in the scratch
     Progress progress{.sums = scratch + sums_at_};
-    progress.args.stored_multipliers = parts_.multipliers.floats();
+    progress.args.stored_multipliers = parts_.parameters.multipliers();
     for (int64_t task = range.begin; task < range.end; ++task) {
       const WindowPlan::Place place = plan().PlaceOf(task);
       const WindowTile tile = plan().TileOf(place);
@@ -53,7 +53,7 @@ class StripKernel : public ConvKernel {
       held = tile;
       Multiply(args, windows, tile, place.block, progress);
     }
-    if (progress.args.pixels > 0) parts_.code->Find(progress.channels, 0)(&progress.args);
+    if (progress.args.pixels > 0) parts_.code.Find(progress.channels, 0)(&progress.args);
   }
 
  private:
@@ -84,28 +84,29 @@ class StripKernel : public ConvKernel {
     const int64_t at = out_.ChannelOffset(channel) + (tile.y * plan().conv.ow + tile.x) * out_.pixel_bytes;
     StripArgs& now = progress.args;
     if (now.pixels > 0 && channels != progress.channels) {
-      parts_.code->Find(progress.channels, 0)(&now);
+      parts_.code.Find(progress.channels, 0)(&now);
       now.pixels = 0;
     }
     progress.channels = channels;
-    now.weights = weights_.data() + index * BlockWeightNumbers(plan()) * plan().number_bytes;
-    now.bias = BytesOf(parts_.bias).data() + index * plan().lanes * kSumBytes;
+    now.weights =
+        parts_.parameters.weights().data() + index * BlockWeightNumbers(plan()) * plan().number_bytes;
+    now.bias = parts_.parameters.bias() + index * plan().lanes * kSumBytes;
     const TileStrips& strips = StripsOfTile(tile);
     for (size_t i = 0; i < strips.strips.size(); ++i) {
       const auto& [strip, first_place, places] = strips.strips[i];
       const auto& next = strips.strips[(i + 1) % strips.strips.size()].strip;
       now.input = windows + strip.offset;
       now.next_input = windows + next.offset;
-      now.lower_input = SecondTile(strip.positions) * parts_.code->position_bytes();
+      now.lower_input = SecondTile(strip.positions) * position_bytes_;
       now.sums = progress.sums + progress.turn * StripBytes();
       now.lower_sums = now.sums + SecondTile(strip.positions) * plan().lanes * kSumBytes;
       progress.unit.Configure(plan().step_words, std::min(strip.positions, kTileRows));
-      parts_.code->Find(channels, CeilDiv(strip.positions, kTileRows))(&now);
+      parts_.code.Find(channels, CeilDiv(strip.positions, kTileRows))(&now);
       now.places = strips.places.data() + first_place;
       now.pixels = places;
       now.stored_sums = now.sums;
-      if (parts_.multipliers.bytes() > 0)
-        now.stored_multipliers = parts_.multipliers.floats() + index * plan().lanes;
+      if (parts_.parameters.has_multipliers())
+        now.stored_multipliers = parts_.parameters.multipliers() + index * plan().lanes;
       now.output = args.output.image<std::byte>(tile.image) + at;
       now.residual = schedule_.workload.post.sum ? args.inputs[1].image<std::byte>(tile.image) + at : nullptr;
       progress.turn = 1 - progress.turn;
@@ -114,27 +115,21 @@ class StripKernel : public ConvKernel {
 
   const Schedule schedule_;
   const ImageStrides in_, out_;
-  const StripParts parts_;  // but the weights
-  const SharedBuffer weights_;
+  const StripParts parts_;
+  const int64_t position_bytes_;
   const int64_t sums_at_;  // of a thread's scratch: where strips' sums lie
   std::vector<TileStrips> tiles_;
 };
 
 }  // namespace
 
-StripParts EmptyParts(std::string name, const WindowPlan& plan, bool multipliers) {
+PackedParameters::Sizes ParameterSizes(const WindowPlan& plan, bool multipliers) {
   const int64_t blocks = plan.groups * plan.blocks, words = blocks * plan.lanes * kSumBytes;
-  StripParts parts;
-  parts.name = std::move(name);
-  parts.weights = AlignedBuffer(blocks * BlockWeightNumbers(plan) * plan.number_bytes);
-  parts.bias = AlignedBuffer(words);
-  if (multipliers) parts.multipliers = AlignedBuffer(words);
-  return parts;
+  return {blocks * BlockWeightNumbers(plan) * plan.number_bytes, words, multipliers ? words : 0};
 }
 
-std::unique_ptr<ConvKernel> MakeStripKernel(const Schedule& schedule, StripParts parts, BufferPool* pool) {
-  SharedBuffer weights = Pooled(std::move(parts.weights), pool);
-  return std::make_unique<StripKernel>(schedule, std::move(parts), std::move(weights));
+std::unique_ptr<ConvKernel> MakeStripKernel(const Schedule& schedule, StripParts parts) {
+  return std::make_unique<StripKernel>(schedule, std::move(parts));
 }
 
 }  // namespace tilesmith::amx

@@ -49,11 +49,10 @@ void PlaneGenerator::LoadPixel(const Xmm& to, const Xbyak::Address& from) {
 PlaneGenerator::PlaneGenerator(const RowGeometry& geometry, const Target& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes), geometry_(geometry) {}
 
-PlaneCode PlaneGenerator::Emit(std::span<const RowCode> codes, int lanes) {
+void PlaneGenerator::Emit(std::span<const RowCode> codes, int lanes, std::vector<size_t>& starts) {
   lanes_ = lanes;
-  PlaneCode emitted;
   align(64);
-  emitted.kernel = getSize();
+  starts.push_back(getSize());
   for (const Reg64& reg : kSaved) push(reg);
   mov(kPlaneSource, ptr[kArgs + offsetof(PlaneArgs, source)]);
   mov(kPlaneOutput, ptr[kArgs + offsetof(PlaneArgs, output)]);
@@ -66,34 +65,14 @@ PlaneCode PlaneGenerator::Emit(std::span<const RowCode> codes, int lanes) {
   }
   plan_ = plane_plan_ = PlanRegisters(geometry_, codes.front(), 1);
   if (masked()) LoadMask(lanes_, Mask());
-  EmitKernel(codes, emitted);
+  EmitKernel(codes, starts);
   for (size_t i = std::size(kSaved); i-- > 0;) pop(kSaved[i]);
   vzeroupper();
   ret();
-  return emitted;
-}
-
-std::vector<RowStep> PlaneGenerator::Steps(const std::vector<RowGroup>& groups,
-                                           std::span<const RowCode> codes, const PlaneCode& code) const {
-  const ConvWorkload& w = geometry_.workload;
-  std::vector<RowStep> steps;
-  steps.reserve(groups.size());
-  for (const RowGroup& group : groups) {
-    const auto found = std::find(codes.begin(), codes.end(), group.code);
-    TILESMITH_CHECK(found != codes.end());
-    RowStep step;
-    step.code = getCode() + code.pieces[found - codes.begin()];
-    step.source = (geometry_.InputRow(group.row) + group.range.first * (w.dh + 1)) * geometry_.in_row_bytes;
-    step.output = group.row * geometry_.out_row_bytes;
-    step.weights = group.range.first * w.kw * geometry_.vector_bytes();
-    step.kernel_rows = group.range.last - group.range.first;
-    steps.push_back(step);
-  }
-  return steps;
 }
 
 // Planes outside, unless tiles hold them, steps inside; a step jumps to its piece, which jumps back.
-void PlaneGenerator::EmitKernel(std::span<const RowCode> codes, PlaneCode& emitted) {
+void PlaneGenerator::EmitKernel(std::span<const RowCode> codes, std::vector<size_t>& starts) {
   Label next_plane, next_step, step_done;
   L(next_plane);
   if (!geometry_.planes_in_tiles()) LoadHeldWeights();
@@ -106,7 +85,7 @@ void PlaneGenerator::EmitKernel(std::span<const RowCode> codes, PlaneCode& emitt
   jmp(ptr[kStep + offsetof(RowStep, code)]);
   for (const RowCode& code : codes) {
     align(32);
-    emitted.pieces.push_back(getSize());
+    starts.push_back(getSize());
     EmitPiece(code);
     jmp(step_done, T_NEAR);
   }
@@ -452,32 +431,39 @@ constexpr int64_t kFixedBytes = 4096;  // prologue, constants, jumps
 }  // namespace
 
 Planes::Planes(const Schedule& schedule, const Target& cpu, const ConvWeights& weights)
-    : schedule_(schedule),
-      code_(schedule.rows, cpu, 4 * (EstimateCodeBytes(schedule.rows, schedule.codes) + kFixedBytes)) {
-  Pack(weights);
-  full_.code = code_.Emit(schedule_.codes, 0);
-  if (schedule_.lanes > 0) partial_.code = code_.Emit(schedule_.codes, schedule_.lanes);
-  code_.Finish();
-  Link(full_);
-  if (schedule_.lanes > 0) Link(partial_);
+    : schedule_(schedule) {
+  const RowGeometry& g = schedule.rows;
+  const int64_t floats = CeilDiv(g.workload.oc, g.vector_floats) * g.vector_floats;
+  const auto bytes = static_cast<size_t>(floats * PlaneWeights(g)) * sizeof(float);
+  weights_ = DataPart(weights.parts, bytes, [&] { return Pack(weights.weights, bytes); });
+  bias_ = FloatsPart(weights.parts, weights.bias, g.workload.oc, floats);
+  code_ = x86::NextCode(weights.parts, [&](std::vector<size_t>& starts) { return Emit(cpu, starts); });
+  full_ = VariantAt(0);
+  if (schedule_.lanes > 0) partial_ = VariantAt(1 + schedule_.codes.size());
 }
 
-void Planes::Pack(const ConvWeights& weights) {
+std::unique_ptr<PlaneGenerator> Planes::Emit(const Target& cpu, std::vector<size_t>& starts) const {
+  const int64_t bytes = 4 * (EstimateCodeBytes(schedule_.rows, schedule_.codes) + kFixedBytes);
+  auto code = std::make_unique<PlaneGenerator>(schedule_.rows, cpu, static_cast<size_t>(bytes));
+  code->Emit(schedule_.codes, 0, starts);
+  if (schedule_.lanes > 0) code->Emit(schedule_.codes, schedule_.lanes, starts);
+  code->Finish();
+  return code;
+}
+
+AlignedBuffer Planes::Pack(const float* weights, size_t bytes) const {
   const RowGeometry& g = schedule_.rows;
   const int64_t channels = g.workload.oc;
   const int64_t floats = g.vector_floats, taps = g.taps();
-  const int64_t vectors = (channels + floats - 1) / floats;
   const int64_t plane = PlaneWeights(g) * floats;
-  AlignedBuffer packed(vectors * plane * sizeof(float));
-  bias_ = AlignedBuffer(vectors * floats * sizeof(float));
+  AlignedBuffer packed(bytes);
   for (int64_t channel = 0; channel < channels; ++channel) {
     float* to = packed.floats() + channel / floats * plane + channel % floats;
-    const float* from = weights.weights + channel * taps;
+    const float* from = weights + channel * taps;
     for (int64_t tap = 0; tap < taps; ++tap) to[tap * floats] = from[tap];
     if (g.config.pairs) PackPairs(g, from, to + taps * floats);
   }
-  weights_ = Pooled(std::move(packed), weights.pool);
-  if (weights.bias != nullptr) std::copy_n(weights.bias, channels, bias_.floats());
+  return packed;
 }
 
 void Planes::Run(const Image& image, int64_t first, int64_t count, int64_t row_block) const {
@@ -492,11 +478,26 @@ void Planes::Run(const Image& image, int64_t first, int64_t count, int64_t row_b
   if (last == schedule_.vectors) FillPadding(image, row_block);
 }
 
-void Planes::Link(Variant& variant) {
-  variant.kernel = reinterpret_cast<PlaneKernel>(const_cast<uint8_t*>(code_.getCode()) + variant.code.kernel);
+Planes::Variant Planes::VariantAt(size_t first) const {
+  Variant variant{.kernel = code_.Get<PlaneKernel>(first), .steps = {}};
   for (int64_t block = 0; block < schedule_.row_blocks(); ++block) {
-    variant.steps.push_back(code_.Steps(schedule_.Groups(block), schedule_.codes, variant.code));
+    std::vector<RowStep>& steps = variant.steps.emplace_back();
+    for (const RowGroup& group : schedule_.Groups(block)) steps.push_back(StepOf(group, first));
   }
+  return variant;
+}
+
+RowStep Planes::StepOf(const RowGroup& group, size_t first) const {
+  const RowGeometry& g = schedule_.rows;
+  const auto found = std::ranges::find(schedule_.codes, group.code);
+  TILESMITH_CHECK(found != schedule_.codes.end());
+  RowStep step;
+  step.code = code_.at(first + 1 + (found - schedule_.codes.begin()));
+  step.source = (g.InputRow(group.row) + group.range.first * (g.workload.dh + 1)) * g.in_row_bytes;
+  step.output = group.row * g.out_row_bytes;
+  step.weights = group.range.first * g.workload.kw * g.vector_bytes();
+  step.kernel_rows = group.range.last - group.range.first;
+  return step;
 }
 
 // The kernel steps evenly from vector to vector: over blocks of one vector, or within a block.

@@ -12,6 +12,7 @@
 #include "templates/base/conv_template.h"
 #include "templates/depthwise/row_pairs.h"
 #include "templates/depthwise/schedule.h"
+#include "templates/x86/generated_code.h"
 #include "templates/x86/vector_code.h"
 
 namespace tilesmith::depthwise {
@@ -51,25 +52,16 @@ struct PlaneArgs {
 };
 using PlaneKernel = void (*)(const PlaneArgs*);
 
-// Offsets in the code buffer: the kernel, and its pieces in the order they were asked for.
-struct PlaneCode {
-  size_t kernel = 0;
-  std::vector<size_t> pieces;
-};
-
 // The kernels of one conv, in one code buffer.
 class PlaneGenerator : public x86::VectorCode {
  public:
   PlaneGenerator(const RowGeometry& geometry, const Target& cpu, size_t buffer_bytes);
 
-  // A kernel that can run `codes`. `lanes` are the real ones of every plane's vector; 0 means all.
-  PlaneCode Emit(std::span<const RowCode> codes, int lanes);
+  // A kernel that can run `codes`. `lanes` are the real ones of every plane's vector; 0 means all. Adds where
+  // it begins, and where its pieces do, in the order of `codes`.
+  void Emit(std::span<const RowCode> codes, int lanes, std::vector<size_t>& starts);
   // After the last kernel.
   void Finish() { EmitConstants(); }
-
-  // The steps that compute `groups` with an emitted kernel. Valid while this generator lives, after Finish.
-  std::vector<RowStep> Steps(const std::vector<RowGroup>& groups, std::span<const RowCode> codes,
-                             const PlaneCode& code) const;
 
  private:
   // Output row of the tile, kernel row.
@@ -85,7 +77,7 @@ class PlaneGenerator : public x86::VectorCode {
   bool PixelsFold() const { return !masked() && geometry_.config.types.in == DataType::kF32; }
   void LoadPixel(const Xbyak::Xmm& to, const Xbyak::Address& from);
 
-  void EmitKernel(std::span<const RowCode> codes, PlaneCode& emitted);
+  void EmitKernel(std::span<const RowCode> codes, std::vector<size_t>& starts);
   void EmitAdvance(Xbyak::Label& next_plane, Xbyak::Label& next_step);
   void EmitPiece(const RowCode& code);
   void EmitTile(const RowCode& code, const TileRun& tile);
@@ -141,21 +133,23 @@ class Planes {
   // behind the last vector too. Thread-safe for disjoint outputs.
   void Run(const Image& image, int64_t first, int64_t count, int64_t row_block) const;
 
-  std::span<const uint8_t> Code() const { return {code_.getCode(), code_.getSize()}; }
+  std::span<const uint8_t> Code() const { return code_.bytes(); }
   std::span<const std::byte> PackedWeights() const { return weights_.bytes(); }
 
  private:
   // A kernel and, for each row block, its steps.
   struct Variant {
-    PlaneCode code;
     PlaneKernel kernel = nullptr;
     std::vector<std::vector<RowStep>> steps;
   };
   struct Vectors {
     int64_t first, count;
   };
-  void Pack(const ConvWeights& weights);
-  void Link(Variant& variant);
+  AlignedBuffer Pack(const float* weights, size_t bytes) const;
+  std::unique_ptr<PlaneGenerator> Emit(const Target& cpu, std::vector<size_t>& starts) const;
+  // Of the code's functions from number `first` on.
+  Variant VariantAt(size_t first) const;
+  RowStep StepOf(const RowGroup& group, size_t first) const;
   int64_t EvenUntil(const ChannelStrides& strides, int64_t v) const;
   void RunEven(const Image& image, const Variant& variant, const Vectors& vectors, int64_t row_block) const;
   void FillPadding(const Image& image, int64_t row_block) const;
@@ -164,8 +158,8 @@ class Planes {
   // For each vector of channels: the kernel's weights (kernel row, kernel column, lane), then with pairs
   // those of their products (product, kernel column, lane). Channels past the last are zero.
   SharedBuffer weights_;
-  AlignedBuffer bias_;  // whole vectors
-  PlaneGenerator code_;
+  SharedBuffer bias_;  // whole vectors
+  x86::GeneratedCode code_;
   Variant full_, partial_;
 };
 

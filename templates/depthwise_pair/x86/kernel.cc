@@ -41,7 +41,9 @@ class PointwiseRows {
 };
 
 PointwiseRows::PointwiseRows(const direct::Schedule& schedule, const Target& cpu, const ConvWeights& weights)
-    : schedule_(schedule), packed_(direct::PackWeights(schedule, cpu, weights)), kernels_(schedule, cpu) {
+    : schedule_(schedule),
+      packed_(direct::PackWeights(schedule, cpu, weights)),
+      kernels_(schedule, cpu, weights.parts) {
   TILESMITH_CHECK(schedule_.passes.size() == 1);
 }
 
@@ -96,10 +98,10 @@ class PairKernel : public ConvKernel {
  private:
   bool depthwise_first() const { return schedule_.kind == PairKind::kDepthwiseFirst; }
   static ConvWeights Before(const ConvWeights& weights) {
-    return {.weights = weights.before_weights, .bias = weights.before_bias};
+    return {.weights = weights.before_weights, .bias = weights.before_bias, .parts = weights.parts};
   }
   static ConvWeights Main(const ConvWeights& weights) {
-    return {.weights = weights.weights, .bias = weights.bias};
+    return {.weights = weights.weights, .bias = weights.bias, .parts = weights.parts};
   }
 
   void RunDepthwiseFirst(const depthwise::Planes::Image& image, const Task& task, float* scratch) const {

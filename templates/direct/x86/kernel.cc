@@ -46,14 +46,13 @@ class PreparedInput {
   const Isa isa_;
   int64_t block_ = 0, blocks_ = 0, most_rows_ = 0;
   int64_t rows_bytes_ = 0, line_bytes_ = 0;
-  std::vector<float> scale_, shift_;  // zero for the channels that pad the last block
+  SharedBuffer scale_, shift_;  // zero for the channels that pad the last block
 };
 
 PreparedInput::PreparedInput(const Schedule& schedule, const Target& cpu, const ConvWeights& weights)
     : schedule_(schedule), isa_(cpu.isa) {
   constexpr int64_t kLineBytes = 64;
   const ConvWorkload& w = schedule.workload;
-  TILESMITH_CHECK((weights.scale != nullptr) == w.pre.scale_shift);
   block_ = schedule.in.BlockFor(w.ic);
   blocks_ = (w.ic + block_ - 1) / block_;
   most_rows_ = InputRowsOfTask(w, schedule.config);
@@ -61,8 +60,8 @@ PreparedInput::PreparedInput(const Schedule& schedule, const Target& cpu, const 
   rows_bytes_ = whole_lines(PreparedBytes(w, schedule.config));
   const bool by_way_of_floats = schedule.config.factors == Factors::kBf16 && w.pre.any();
   line_bytes_ = by_way_of_floats ? whole_lines(schedule.iw * block_ * kFloatBytes) : 0;
-  scale_ = PaddedChannels(weights.scale, 1, w.ic, blocks_ * block_);
-  shift_ = PaddedChannels(weights.shift, 0, w.ic, blocks_ * block_);
+  scale_ = FloatsPart(weights.parts, weights.scale, w.ic, blocks_ * block_, 1);
+  shift_ = FloatsPart(weights.parts, weights.shift, w.ic, blocks_ * block_);
 }
 
 InputRows PreparedInput::Prepare(const std::byte* image, int64_t first, int64_t last, std::byte* to) const {
@@ -98,7 +97,8 @@ void PreparedInput::PrepareFloats(const std::byte* from, float* to, int64_t bloc
   }
   if (!w.pre.any()) return;
   TILESMITH_DISPATCH(isa_, ScaleShiftLanes<float>)
-  ({floats, to, &scale_[block * block_], &shift_[block * block_], block_, pixels}, w.pre.activation);
+  ({floats, to, scale_.floats() + block * block_, shift_.floats() + block * block_, block_, pixels},
+   w.pre.activation);
 }
 
 void PreparedInput::PrepareBf16(const std::byte* from, std::byte* to, float* line, int64_t block,
@@ -122,7 +122,7 @@ class DirectKernel : public ConvKernel {
   DirectKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)),
         packed_(PackWeights(schedule_, cpu, weights)),
-        kernels_(schedule_, cpu) {
+        kernels_(schedule_, cpu, weights.parts) {
     if (schedule_.prepares()) prepared_.emplace(schedule_, cpu, weights);
   }
 

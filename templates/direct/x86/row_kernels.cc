@@ -319,7 +319,7 @@ bool SameCode(const RowVariant& a, const RowVariant& b) {
 
 }  // namespace
 
-RowKernels::RowKernels(const Schedule& g, const Target& cpu) : passes_(g.passes.size()) {
+RowKernels::RowKernels(const Schedule& g, const Target& cpu, KernelParts* parts) : passes_(g.passes.size()) {
   std::vector<RowVariant> variants;
   std::vector<size_t> variant_of;  // at chunk * passes + pass
   for (const Chunk& chunk : g.chunks) {
@@ -331,17 +331,16 @@ RowKernels::RowKernels(const Schedule& g, const Target& cpu) : passes_(g.passes.
       if (found == variants.end()) variants.push_back(std::move(variant));
     }
   }
-  constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
-  const int64_t estimate = EstimateCodeBytes(g.workload, g.config, g.vector_floats) + kFixedBytes;
-  code_ = std::make_unique<RowGenerator>(g, cpu, variants.size() * estimate * 2);
-  std::vector<size_t> starts;
-  starts.reserve(variants.size());
-  for (const RowVariant& variant : variants) starts.push_back(code_->Emit(variant));
-  code_->Finish();
+  code_ = x86::NextCode(parts, [&](std::vector<size_t>& starts) {
+    constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
+    const int64_t estimate = EstimateCodeBytes(g.workload, g.config, g.vector_floats) + kFixedBytes;
+    auto code = std::make_unique<RowGenerator>(g, cpu, variants.size() * estimate * 2);
+    for (const RowVariant& variant : variants) starts.push_back(code->Emit(variant));
+    code->Finish();
+    return code;
+  });
   kernels_.reserve(variant_of.size());
-  for (const size_t index : variant_of) {
-    kernels_.push_back(reinterpret_cast<RowKernel>(const_cast<uint8_t*>(code_->getCode()) + starts[index]));
-  }
+  for (const size_t index : variant_of) kernels_.push_back(code_.Get<RowKernel>(index));
 }
 
 namespace {
@@ -356,9 +355,9 @@ Schedule ProductSchedule(const ConvWorkload& product, const DirectConfig& config
 }  // namespace
 
 RowProduct::RowProduct(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions,
-                       const Target& cpu)
+                       const Target& cpu, KernelParts* parts)
     : schedule_(ProductSchedule(product, config, m_positions, cpu.vector_floats())),
-      kernels_(schedule_, cpu) {}
+      kernels_(schedule_, cpu, parts) {}
 
 void RowProduct::Run(size_t chunk_index, const Operands& operands) const {
   const Chunk& chunk = schedule_.chunks[chunk_index];

@@ -11,6 +11,7 @@
 #include "templates/direct/config.h"
 #include "templates/direct/row_product.h"
 #include "templates/direct/schedule.h"
+#include "templates/x86/generated_code.h"
 #include "templates/x86/vector_code.h"
 
 namespace tilesmith::direct {
@@ -100,14 +101,14 @@ class RowGenerator : public x86::VectorCode {
 class RowKernels {
  public:
   // The schedule must outlive it.
-  RowKernels(const Schedule& schedule, const Target& cpu);
+  RowKernels(const Schedule& schedule, const Target& cpu, KernelParts* parts);
 
   RowKernel At(size_t chunk, size_t pass) const { return kernels_[chunk * passes_ + pass]; }
-  std::span<const uint8_t> Code() const { return {code_->getCode(), code_->getSize()}; }
+  std::span<const uint8_t> Code() const { return code_.bytes(); }
 
  private:
   size_t passes_ = 0;
-  std::unique_ptr<RowGenerator> code_;
+  x86::GeneratedCode code_;
   std::vector<RowKernel> kernels_;  // at chunk * passes + pass
 };
 
@@ -115,7 +116,8 @@ class RowKernels {
 class RowProduct {
  public:
   // Vectors of M's channels lie `m_positions` positions apart. config: of ReadProductConfig.
-  RowProduct(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions, const Target& cpu);
+  RowProduct(const ConvWorkload& product, const DirectConfig& config, int64_t m_positions, const Target& cpu,
+             KernelParts* parts);
 
   int64_t positions() const { return schedule_.ow; }
   const std::vector<Chunk>& chunks() const { return schedule_.chunks; }

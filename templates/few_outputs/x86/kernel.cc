@@ -4,6 +4,7 @@
 #include "layouts/base/check.h"
 #include "templates/base/image_strides.h"
 #include "templates/few_outputs/config.h"
+#include "templates/x86/generated_code.h"
 #include "templates/x86/vector_code.h"
 
 namespace tilesmith::few_outputs {
@@ -265,11 +266,15 @@ void Generator::EmitFinish(const TileRun& tile) {
   }
 }
 
+size_t PackedBytes(const Schedule& g) {
+  return static_cast<size_t>(g.workload.oc * g.workload.ic * g.workload.kh * g.workload.kw) * sizeof(float);
+}
+
 // For chunk of output channels, input channel, kernel row, kernel column, output channel of the chunk.
 AlignedBuffer PackWeights(const Schedule& g, const float* weights) {
   const ConvWorkload& w = g.workload;
   const int64_t taps = w.kh * w.kw;
-  AlignedBuffer packed(w.oc * w.ic * taps * sizeof(float));
+  AlignedBuffer packed(PackedBytes(g));
   float* to = packed.floats();
   for (int64_t first = 0; first < w.oc; first += g.config.outputs) {
     const int64_t outputs = std::min(g.config.outputs, w.oc - first);
@@ -285,29 +290,13 @@ class FewOutputsKernel : public ConvKernel {
  public:
   FewOutputsKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)),
-        weights_(Pooled(PackWeights(schedule_, weights.weights), weights.pool)),
-        bias_(schedule_.workload.oc * sizeof(float)),
+        weights_(DataPart(weights.parts, PackedBytes(schedule_),
+                          [&] { return PackWeights(schedule_, weights.weights); })),
+        bias_(FloatsPart(weights.parts, weights.bias, schedule_.workload.oc, schedule_.workload.oc)),
         input_rows_(InputRowsOf(schedule_.workload, schedule_.config.tile_rows)),
         last_input_rows_(InputRowsOf(schedule_.workload, schedule_.last_rows())) {
-    if (weights.bias != nullptr) std::copy_n(weights.bias, schedule_.workload.oc, bias_.floats());
-    constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
-    // Vectors of 8 on AVX-512 are AVX2's.
-    const Target cpu_of_lanes = schedule_.config.lanes < cpu.vector_floats() ? CapIsa(cpu, Isa::kAvx2) : cpu;
-    code_ = std::make_unique<Generator>(schedule_, cpu_of_lanes,
-                                        4 * (2 * EstimateCodeBytes(schedule_) + kFixedBytes));
-    size_t starts[2][2] = {};
-    for (int less_rows = 0; less_rows < 2; ++less_rows) {
-      for (int less_outputs = 0; less_outputs < 2; ++less_outputs) {
-        const KernelVariant variant = {
-            less_outputs == 0 ? schedule_.config.outputs : schedule_.last_outputs(),
-            less_rows == 0 ? schedule_.config.tile_rows : schedule_.last_rows()};
-        if (variant.outputs > 0 && variant.rows > 0) starts[less_rows][less_outputs] = code_->Emit(variant);
-      }
-    }
-    code_->Finish();
-    auto* code = const_cast<uint8_t*>(code_->getCode());
-    for (int i = 0; i < 4; ++i)
-      kernels_[i / 2][i % 2] = reinterpret_cast<TileKernel>(code + starts[i / 2][i % 2]);
+    code_ = x86::NextCode(weights.parts, [&](std::vector<size_t>& starts) { return Emit(cpu, starts); });
+    for (int i = 0; i < 4; ++i) kernels_[i / 2][i % 2] = code_.Get<TileKernel>(i);
   }
 
   int64_t Tasks(int) const override { return Grid(0).tasks(); }
@@ -320,11 +309,26 @@ class FewOutputsKernel : public ConvKernel {
   }
 
   std::vector<CodeBlob> Code() const override {
-    return {{"few_outputs " + WorkloadToString(schedule_.workload), {code_->getCode(), code_->getSize()}}};
+    return {{"few_outputs " + WorkloadToString(schedule_.workload), code_.bytes()}};
   }
   std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
  private:
+  // One kernel for each of kernels_, in its order; where there is none, it begins with the first.
+  std::unique_ptr<Generator> Emit(const Target& cpu, std::vector<size_t>& starts) const {
+    constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
+    // Vectors of 8 on AVX-512 are AVX2's.
+    const Target cpu_of_lanes = schedule_.config.lanes < cpu.vector_floats() ? CapIsa(cpu, Isa::kAvx2) : cpu;
+    auto code = std::make_unique<Generator>(schedule_, cpu_of_lanes,
+                                            4 * (2 * EstimateCodeBytes(schedule_) + kFixedBytes));
+    for (const int64_t rows : {schedule_.config.tile_rows, schedule_.last_rows()}) {
+      for (const int64_t outputs : {schedule_.config.outputs, schedule_.last_outputs()})
+        starts.push_back(outputs > 0 && rows > 0 ? code->Emit({outputs, rows}) : 0);
+    }
+    code->Finish();
+    return code;
+  }
+
   // Some tiles of rows of one chunk of output channels of one image.
   void RunTask(const KernelArgs& args, int64_t image, int64_t row_block, int64_t chunk) const {
     const ConvWorkload& w = schedule_.workload;
@@ -348,10 +352,9 @@ class FewOutputsKernel : public ConvKernel {
   }
 
   Schedule schedule_;
-  SharedBuffer weights_;
-  AlignedBuffer bias_;
+  SharedBuffer weights_, bias_;
   std::vector<InputRow> input_rows_, last_input_rows_;  // of a whole tile, and of one cut off by the bottom
-  std::unique_ptr<Generator> code_;
+  x86::GeneratedCode code_;
   TileKernel kernels_[2][2] = {};  // [cut off by the bottom][last, smaller chunk]
 };
 

@@ -7,6 +7,7 @@
 #include "templates/base/image_strides.h"
 #include "templates/grouped/config.h"
 #include "templates/grouped/lane_swaps.h"
+#include "templates/x86/generated_code.h"
 #include "templates/x86/vector_code.h"
 
 namespace tilesmith::grouped {
@@ -320,11 +321,15 @@ void Generator::EmitFinish() {
   }
 }
 
+size_t PackedBytes(const Schedule& g) {
+  return static_cast<size_t>(g.vectors * g.weights_per_vector()) * sizeof(float);
+}
+
 // For every output vector: by kernel row, term, kernel column, lane. Lanes past the last channel are zero;
 // pairs are of bf16, the first channel's lower.
 AlignedBuffer PackWeights(const Schedule& g, const float* weights) {
   const ConvWorkload& w = g.workload;
-  AlignedBuffer packed(g.vectors * g.weights_per_vector() * sizeof(float));
+  AlignedBuffer packed(PackedBytes(g));
   for (int64_t output = 0; output < w.oc; ++output) {
     float* vector = packed.floats() + output / g.vector_floats * g.weights_per_vector();
     for (int64_t channel = 0; channel < g.channels; ++channel) {
@@ -346,12 +351,6 @@ AlignedBuffer PackWeights(const Schedule& g, const float* weights) {
   return packed;
 }
 
-AlignedBuffer PackBias(const Schedule& g, const float* bias) {
-  AlignedBuffer packed(g.vectors * g.vector_floats * sizeof(float));
-  if (bias != nullptr) std::copy_n(bias, g.workload.oc, packed.floats());
-  return packed;
-}
-
 struct Task {
   int64_t image, vector, row_block;
 };
@@ -360,11 +359,12 @@ class GroupedKernel : public ConvKernel {
  public:
   GroupedKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : schedule_(std::move(schedule)),
-        weights_(Pooled(PackWeights(schedule_, weights.weights), weights.pool)),
-        bias_(PackBias(schedule_, weights.bias)),
+        weights_(DataPart(weights.parts, PackedBytes(schedule_),
+                          [&] { return PackWeights(schedule_, weights.weights); })),
+        bias_(FloatsPart(weights.parts, weights.bias, schedule_.workload.oc,
+                         schedule_.vectors * schedule_.vector_floats)),
         input_rows_(InputRowsOf(schedule_.workload, schedule_.config.tile_rows)),
         last_input_rows_(InputRowsOf(schedule_.workload, schedule_.last_rows())) {
-    constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
     const bool partial = schedule_.partial_lanes > 0;
     std::vector<KernelVariant> variants;
     for (const int64_t rows : {schedule_.config.tile_rows, schedule_.last_rows()}) {
@@ -372,16 +372,17 @@ class GroupedKernel : public ConvKernel {
       if (schedule_.vectors > (partial ? 1 : 0)) variants.push_back({rows, false});
       if (partial) variants.push_back({rows, true});
     }
-    code_ = std::make_unique<Generator>(schedule_, CpuOfLanes(cpu),
-                                        variants.size() * (2 * EstimateCodeBytes(schedule_) + kFixedBytes));
-    std::vector<size_t> starts;
-    starts.reserve(variants.size());
-    for (const KernelVariant& variant : variants) starts.push_back(code_->Emit(variant));
-    code_->Finish();
+    code_ = x86::NextCode(weights.parts, [&](std::vector<size_t>& starts) {
+      constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
+      auto code = std::make_unique<Generator>(
+          schedule_, CpuOfLanes(cpu), variants.size() * (2 * EstimateCodeBytes(schedule_) + kFixedBytes));
+      for (const KernelVariant& variant : variants) starts.push_back(code->Emit(variant));
+      code->Finish();
+      return code;
+    });
     for (size_t i = 0; i < variants.size(); ++i) {
       const bool whole = variants[i].rows == schedule_.config.tile_rows;
-      kernels_[whole ? 0 : 1][variants[i].partial ? 1 : 0] =
-          reinterpret_cast<TileKernel>(const_cast<uint8_t*>(code_->getCode()) + starts[i]);
+      kernels_[whole ? 0 : 1][variants[i].partial ? 1 : 0] = code_.Get<TileKernel>(i);
     }
   }
 
@@ -393,7 +394,7 @@ class GroupedKernel : public ConvKernel {
   }
 
   std::vector<CodeBlob> Code() const override {
-    return {{"grouped " + WorkloadToString(schedule_.workload), {code_->getCode(), code_->getSize()}}};
+    return {{"grouped " + WorkloadToString(schedule_.workload), code_.bytes()}};
   }
   std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
@@ -452,10 +453,9 @@ class GroupedKernel : public ConvKernel {
   }
 
   Schedule schedule_;
-  SharedBuffer weights_;
-  AlignedBuffer bias_;
+  SharedBuffer weights_, bias_;
   std::vector<InputRow> input_rows_, last_input_rows_;  // of a whole tile, and of one cut off by the bottom
-  std::unique_ptr<Generator> code_;
+  x86::GeneratedCode code_;
   TileKernel kernels_[2][2] = {};  // [cut off by the bottom][partial vector]
 };
 

@@ -6,6 +6,7 @@
 #include "templates/grouped_winograd/config.h"
 #include "templates/winograd/weights.h"
 #include "templates/winograd/x86/tile_transforms.h"
+#include "templates/x86/generated_code.h"
 #include "templates/x86/vector_code.h"
 
 namespace tilesmith::grouped_winograd {
@@ -194,10 +195,7 @@ void ProductGenerator::EmitInput(const Xmm& to, int64_t tile, int64_t spread) {
 class GroupedWinogradKernel : public ConvKernel {
  public:
   GroupedWinogradKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
-      : g_(std::move(schedule)),
-        channels_(g_.workload.ic / g_.workload.g),
-        transforms_(g_, cpu, weights.bias) {
-    constexpr int64_t kFixedBytes = 4096;  // constants
+      : g_(std::move(schedule)), channels_(g_.workload.ic / g_.workload.g), transforms_(g_, cpu, weights) {
     ProductShape shape;
     shape.channels = channels_;
     shape.sums = g_.grouped.sums;
@@ -206,17 +204,22 @@ class GroupedWinogradKernel : public ConvKernel {
     shape.element_bytes = g_.in_element * kFloatBytes;
     shape.width = g_.grouped.width_tile;
     const int64_t rest = g_.tiles % g_.block_tiles;
-    code_ = std::make_unique<ProductGenerator>(
-        shape, cpu, 2 * ProductGenerator::KernelBytes(g_.block_tiles, shape) + kFixedBytes);
-    const size_t whole_start = code_->Emit(g_.block_tiles);
-    const size_t rest_start = rest > 0 ? code_->Emit(rest) : 0;
-    code_->Finish();
-    auto* code = const_cast<uint8_t*>(code_->getCode());
-    whole_ = reinterpret_cast<ProductKernel>(code + whole_start);
-    rest_ = reinterpret_cast<ProductKernel>(code + rest_start);
-    AlignedBuffer packed = PackWeights(cpu, weights.weights);
-    SortWeights(g_.grouped.sums, packed);
-    weights_ = Pooled(std::move(packed), weights.pool);
+    code_ = x86::NextCode(weights.parts, [&](std::vector<size_t>& starts) {
+      constexpr int64_t kFixedBytes = 4096;  // constants
+      auto code = std::make_unique<ProductGenerator>(
+          shape, cpu, 2 * ProductGenerator::KernelBytes(g_.block_tiles, shape) + kFixedBytes);
+      starts.push_back(code->Emit(g_.block_tiles));
+      starts.push_back(rest > 0 ? code->Emit(rest) : 0);
+      code->Finish();
+      return code;
+    });
+    whole_ = code_.Get<ProductKernel>(0);
+    rest_ = code_.Get<ProductKernel>(1);
+    weights_ = DataPart(weights.parts, PackedBytes(), [&] {
+      AlignedBuffer packed = PackWeights(cpu, weights.weights);
+      SortWeights(g_.grouped.sums, packed);
+      return packed;
+    });
     CountTerms();
   }
 
@@ -233,7 +236,7 @@ class GroupedWinogradKernel : public ConvKernel {
 
   std::vector<CodeBlob> Code() const override {
     return {{"grouped_winograd input transform", transforms_.input_code()},
-            {"grouped_winograd products", {code_->getCode(), code_->getSize()}},
+            {"grouped_winograd products", code_.bytes()},
             {"grouped_winograd output transform", transforms_.output_code()}};
   }
   std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
@@ -242,10 +245,14 @@ class GroupedWinogradKernel : public ConvKernel {
   int64_t blocks() const { return (g_.tiles + g_.block_tiles - 1) / g_.block_tiles; }
   int64_t weights_per_vector() const { return g_.elements() * channels_ * g_.vector_floats; }
 
+  size_t PackedBytes() const {
+    return static_cast<size_t>(g_.out_vectors * weights_per_vector()) * sizeof(float);
+  }
+
   // U: for vector of channels, xi, channel of the group: one vector.
   AlignedBuffer PackWeights(const Target& cpu, const float* weights) const {
     const ConvWorkload& w = g_.workload;
-    AlignedBuffer packed(g_.out_vectors * weights_per_vector() * sizeof(float), NewMemory::kAnything);
+    AlignedBuffer packed(PackedBytes(), NewMemory::kAnything);
     const winograd::Transforms& transforms = g_.transforms();
     std::vector<double> matrix;
     for (int i = 0; i < transforms.window; ++i) {
@@ -306,7 +313,7 @@ class GroupedWinogradKernel : public ConvKernel {
   const Schedule g_;
   const int64_t channels_;  // per group
   const winograd::TileTransforms transforms_;
-  std::unique_ptr<ProductGenerator> code_;
+  x86::GeneratedCode code_;
   ProductKernel whole_ = nullptr, rest_ = nullptr;  // products of a block, and of a smaller last one
   SharedBuffer weights_;
   std::vector<int64_t> terms_;  // of each sum of products

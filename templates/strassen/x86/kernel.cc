@@ -8,6 +8,7 @@
 #include "templates/direct/packing.h"
 #include "templates/direct/x86/row_kernels.h"
 #include "templates/strassen/config.h"
+#include "templates/x86/generated_code.h"
 #include "templates/x86/vector_code.h"
 
 namespace tilesmith::strassen {
@@ -36,26 +37,17 @@ class HalvesGenerator : public x86::VectorCode {
  public:
   HalvesGenerator(const Schedule& schedule, const Target& cpu);
 
-  SumKernel sum() const { return Kernel<SumKernel>(sum_); }
-  // Post-ops included.
-  CombineKernel combine() const { return Kernel<CombineKernel>(combine_); }
-  // Leaves the second pixels alone.
-  CombineKernel combine_first() const { return Kernel<CombineKernel>(combine_first_); }
-
-  std::span<const uint8_t> code() const { return {getCode(), getSize()}; }
+  // A SumKernel; a CombineKernel, post-ops included; and one that leaves the second pixels alone.
+  const std::vector<size_t>& starts() const { return starts_; }
 
  private:
-  template <typename F>
-  F Kernel(size_t start) const {
-    return reinterpret_cast<F>(const_cast<uint8_t*>(getCode()) + start);
-  }
   size_t EmitSum();
   size_t EmitCombine(bool both);
   // output = act(value + bias + residual)
   void EmitOutput(int value, int bias, const Xbyak::RegExp& residual, const Xbyak::RegExp& output);
 
   const Schedule& schedule_;
-  size_t sum_ = 0, combine_ = 0, combine_first_ = 0;
+  std::vector<size_t> starts_;
 };
 
 using x86::Offset;
@@ -68,9 +60,9 @@ enum : int { kFirstBias = 6, kSecondBias, kScratch, kConstants };
 
 HalvesGenerator::HalvesGenerator(const Schedule& schedule, const Target& cpu)
     : VectorCode(cpu, kCodeBytes), schedule_(schedule) {
-  sum_ = EmitSum();
-  combine_ = EmitCombine(true);
-  combine_first_ = EmitCombine(false);
+  starts_ = {EmitSum()};
+  starts_.push_back(EmitCombine(true));
+  starts_.push_back(EmitCombine(false));
   EmitConstants();
 }
 
@@ -212,15 +204,26 @@ class StrassenKernel : public ConvKernel {
  public:
   StrassenKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : g_(std::move(schedule)),
-        row_(ProductOf(g_.workload, g_.config.row), g_.config.product, g_.config.row, cpu),
-        halves_(g_, cpu),
+        row_(ProductOf(g_.workload, g_.config.row), g_.config.product, g_.config.row, cpu, weights.parts),
+        halves_(x86::NextCode(weights.parts,
+                              [&](std::vector<size_t>& starts) {
+                                auto code = std::make_unique<HalvesGenerator>(g_, cpu);
+                                starts = code->starts();
+                                return code;
+                              })),
+        sum_(halves_.Get<SumKernel>(0)),
+        combine_(halves_.Get<CombineKernel>(1)),
+        combine_first_(halves_.Get<CombineKernel>(2)),
         grid_(GridOf(g_)) {
     const int64_t rest = g_.BlockAt(g_.image_blocks - 1).pairs % g_.config.row;
     if (rest > 0) {
-      rest_ =
-          std::make_unique<RowProduct>(ProductOf(g_.workload, rest), g_.config.product, g_.config.row, cpu);
+      rest_ = std::make_unique<RowProduct>(ProductOf(g_.workload, rest), g_.config.product, g_.config.row,
+                                           cpu, weights.parts);
     }
-    PackWeights(cpu, weights);
+    const ConvWorkload& w = g_.workload;
+    const auto bytes = static_cast<size_t>(kProducts * (w.ic / 2) * (w.oc / 2)) * sizeof(float);
+    weights_ = DataPart(weights.parts, bytes, [&] { return PackWeights(cpu, weights.weights, bytes); });
+    bias_ = FloatsPart(weights.parts, weights.bias, w.oc, w.post.bias ? w.oc : 0);
   }
 
   int Stages() const override { return staged() ? 2 : 1; }
@@ -252,7 +255,7 @@ class StrassenKernel : public ConvKernel {
   }
 
   std::vector<CodeBlob> Code() const override {
-    std::vector<CodeBlob> blobs = {{"strassen additions", halves_.code()},
+    std::vector<CodeBlob> blobs = {{"strassen additions", halves_.bytes()},
                                    {"strassen products", row_.code()}};
     if (rest_ == nullptr) return blobs;
     CodeBlob& rest = blobs.emplace_back();  // not a temporary: GCC 12 sees its string moved out of bounds
@@ -276,23 +279,20 @@ class StrassenKernel : public ConvKernel {
     return kProducts * g_.workload.ic / 2 * row_.chunks()[chunk].first_channel;
   }
 
-  void PackWeights(const Target& cpu, const ConvWeights& weights) {
+  AlignedBuffer PackWeights(const Target& cpu, const float* weights, size_t bytes) const {
     const ConvWorkload& w = g_.workload;
     const direct::Schedule packing =
         direct::MakeSchedule(ProductOf(w, row_.positions()), g_.config.product, g_.vector_floats);
-    AlignedBuffer all(kProducts * w.ic / 2 * w.oc / 2 * sizeof(float));
+    AlignedBuffer all(bytes);
     for (int product = 0; product < kProducts; ++product) {
-      const std::vector<float> combined = ProductWeights(g_, row_.chunks(), weights.weights, product);
+      const std::vector<float> combined = ProductWeights(g_, row_.chunks(), weights, product);
       const direct::PackedWeights packed = direct::PackWeights(packing, cpu, {.weights = combined.data()});
       for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
         std::copy_n(packed.weights.floats() + packed.offsets[chunk], WeightFloats(chunk),
                     all.floats() + WeightOffset(chunk) + product * WeightFloats(chunk));
       }
     }
-    weights_ = Pooled(std::move(all), weights.pool);
-    if (weights.bias == nullptr) return;
-    bias_ = AlignedBuffer(w.oc * sizeof(float));
-    std::copy_n(weights.bias, w.oc, bias_.floats());
+    return all;
   }
 
   const float* ImageOf(const KernelArgs& args, const Block& block) const {
@@ -308,8 +308,8 @@ class StrassenKernel : public ConvKernel {
       for (int64_t pair = 0, count = 0; pair < block.pairs; pair += count) {
         const int64_t first = block.first + pair, second = block.second + pair;
         count = std::min({block.pairs - pair, EvenRun(first), EvenRun(second)});
-        halves_.sum()(a + g_.InPixelOffset(first), a + g_.InPixelOffset(second),
-                      operands + pair * g_.vector_floats, count);
+        sum_(a + g_.InPixelOffset(first), a + g_.InPixelOffset(second), operands + pair * g_.vector_floats,
+             count);
       }
     }
   }
@@ -418,18 +418,19 @@ class StrassenKernel : public ConvKernel {
         kernel(&combine);
       };
       const int64_t alone = block.shared && pairs.first == 0 ? 1 : 0;
-      run(halves_.combine_first(), pairs.first, alone);
-      run(halves_.combine(), pairs.first + alone, pairs.count - alone);
+      run(combine_first_, pairs.first, alone);
+      run(combine_, pairs.first + alone, pairs.count - alone);
     }
   }
 
   Schedule g_;
   RowProduct row_;
   std::unique_ptr<RowProduct> rest_;  // for the last row of an image, where it is shorter
-  HalvesGenerator halves_;
+  const x86::GeneratedCode halves_;
+  const SumKernel sum_;
+  const CombineKernel combine_, combine_first_;
   const TaskGrid grid_;
-  SharedBuffer weights_;
-  AlignedBuffer bias_;
+  SharedBuffer weights_, bias_;
 };
 
 }  // namespace

@@ -18,14 +18,15 @@ class WinogradKernel : public ConvKernel {
   WinogradKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : g_(std::move(schedule)),
         product_(ProductOf(g_.workload, std::min(g_.block_tiles, g_.tiles), g_.vector_floats),
-                 g_.config.product, g_.block_tiles, cpu),
-        transforms_(g_, cpu, weights.bias) {
+                 g_.config.product, g_.block_tiles, cpu, weights.parts),
+        transforms_(g_, cpu, weights) {
     const int64_t rest = g_.tiles % g_.block_tiles;
     if (rest > 0 && rest != product_.positions()) {
       rest_ = std::make_unique<RowProduct>(ProductOf(g_.workload, rest, g_.vector_floats), g_.config.product,
-                                           g_.block_tiles, cpu);
+                                           g_.block_tiles, cpu, weights.parts);
     }
-    PackWeights(cpu, weights);
+    const auto bytes = static_cast<size_t>(g_.elements() * ElementWeightBytes());
+    weights_ = DataPart(weights.parts, bytes, [&] { return PackWeights(cpu, weights); });
   }
 
   int Stages() const override { return g_.config.partition == Partition::kTileBlocks ? 1 : 3; }
@@ -84,7 +85,7 @@ class WinogradKernel : public ConvKernel {
            (vector * g_.block_tiles + tile) * g_.vector_floats;
   }
 
-  void PackWeights(const Target& cpu, const ConvWeights& weights) {
+  AlignedBuffer PackWeights(const Target& cpu, const ConvWeights& weights) const {
     const ConvWorkload& w = g_.workload;
     const int64_t padded = g_.out_vectors * g_.vector_floats;
     const int64_t element_stride = padded * w.ic;
@@ -106,8 +107,7 @@ class WinogradKernel : public ConvKernel {
       part.element_stride = element_stride;
       TILESMITH_DISPATCH(cpu.isa, TransformWinogradWeights)(part);
     }
-    if (g_.v_type() == DataType::kBf16) packed = InPairs(packed);
-    weights_ = Pooled(std::move(packed), weights.pool);
+    return g_.v_type() == DataType::kBf16 ? InPairs(packed) : std::move(packed);
   }
 
   // The products of pairs of channels in bf16.

@@ -402,49 +402,55 @@ constexpr size_t kFixedBytes = 8192;  // constants
 
 }  // namespace
 
-TileTransforms::TileTransforms(const Schedule& schedule, const Target& cpu, const float* bias)
-    : g_(schedule), bias_(schedule.out_vectors * schedule.vector_floats * sizeof(float)) {
-  if (bias != nullptr) std::copy_n(bias, g_.workload.oc, bias_.floats());
-  EmitInputKernels(cpu);
-  EmitOutputKernels(cpu);
+TileTransforms::TileTransforms(const Schedule& schedule, const Target& cpu, const ConvWeights& weights)
+    : g_(schedule),
+      bias_(FloatsPart(weights.parts, weights.bias, schedule.workload.oc,
+                       schedule.out_vectors * schedule.vector_floats)) {
+  input_code_ = x86::NextCode(weights.parts,
+                              [&](std::vector<size_t>& starts) { return EmitInputKernels(cpu, starts); });
+  output_code_ = x86::NextCode(weights.parts,
+                               [&](std::vector<size_t>& starts) { return EmitOutputKernels(cpu, starts); });
+  for (size_t i = 0; i < InputKernels(); ++i) inputs_.push_back(input_code_.Get<InputKernel>(i));
+  for (size_t i = 0; i < OutputKernels(); ++i) outputs_.push_back(output_code_.Get<OutputKernel>(i));
 }
 
-void TileTransforms::EmitInputKernels(const Target& cpu) {
-  const size_t count = g_.in_rows.kinds.size() * g_.in_columns.kinds.size();
-  input_code_ = std::make_unique<InputGenerator>(
-      g_, cpu, kFixedBytes + count * InputGenerator::KernelBytes(g_.window()));
-  std::vector<size_t> starts;
+std::unique_ptr<InputGenerator> TileTransforms::EmitInputKernels(const Target& cpu,
+                                                                 std::vector<size_t>& starts) const {
+  auto code = std::make_unique<InputGenerator>(
+      g_, cpu, kFixedBytes + InputKernels() * InputGenerator::KernelBytes(g_.window()));
   for (const Span& rows : g_.in_rows.kinds) {
-    for (const Span& columns : g_.in_columns.kinds) starts.push_back(input_code_->Emit(rows, columns));
+    for (const Span& columns : g_.in_columns.kinds) starts.push_back(code->Emit(rows, columns));
   }
-  input_code_->Finish();
-  for (size_t start : starts) {
-    inputs_.push_back(reinterpret_cast<InputKernel>(const_cast<uint8_t*>(input_code_->getCode()) + start));
-  }
+  code->Finish();
+  return code;
+}
+
+std::vector<int> TileTransforms::OutputLanes() const {
+  const auto partial = static_cast<int>(g_.workload.oc % g_.vector_floats);
+  return partial > 0 ? std::vector{g_.vector_floats, partial} : std::vector{g_.vector_floats};
+}
+
+size_t TileTransforms::OutputKernels() const {
+  return g_.out_rows.kinds.size() * g_.out_columns.kinds.size() * OutputLanes().size() *
+         (g_.config.stream ? 2 : 1);
 }
 
 // All kinds for a full vector, then, where the last one is not full, all for that; and once more all of
 // them streaming.
-void TileTransforms::EmitOutputKernels(const Target& cpu) {
-  std::vector<int> lanes = {g_.vector_floats};
-  const auto partial = static_cast<int>(g_.workload.oc % g_.vector_floats);
-  if (partial > 0) lanes.push_back(partial);
-  const size_t count = g_.out_rows.kinds.size() * g_.out_columns.kinds.size() * lanes.size() * 2;
-  output_code_ = std::make_unique<OutputGenerator>(
-      g_, cpu, kFixedBytes + count * OutputGenerator::KernelBytes(g_.window()));
-  std::vector<size_t> starts;
+std::unique_ptr<OutputGenerator> TileTransforms::EmitOutputKernels(const Target& cpu,
+                                                                   std::vector<size_t>& starts) const {
+  auto code = std::make_unique<OutputGenerator>(
+      g_, cpu, kFixedBytes + OutputKernels() * OutputGenerator::KernelBytes(g_.window()));
   for (int stream = 0; stream <= static_cast<int>(g_.config.stream); ++stream) {
-    for (int real : lanes) {
+    for (const int real : OutputLanes()) {
       for (const Span& rows : g_.out_rows.kinds) {
         for (const Span& columns : g_.out_columns.kinds)
-          starts.push_back(output_code_->Emit({rows.last, columns.last, real, stream == 1}));
+          starts.push_back(code->Emit({rows.last, columns.last, real, stream == 1}));
       }
     }
   }
-  output_code_->Finish();
-  for (size_t start : starts) {
-    outputs_.push_back(reinterpret_cast<OutputKernel>(const_cast<uint8_t*>(output_code_->getCode()) + start));
-  }
+  code->Finish();
+  return code;
 }
 
 void TileTransforms::TransformInput(const KernelArgs& args, int64_t vector, const RowPart& part,

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "layouts/base/kernel.h"
-#include "layouts/tensor.h"
+#include "layouts/kernel_parts.h"
 #include "templates/winograd/schedule.h"
 #include "templates/winograd/transforms.h"
+#include "templates/x86/generated_code.h"
 #include "templates/x86/vector_code.h"
 
 namespace tilesmith::winograd {
@@ -131,8 +132,8 @@ struct RowPart {
 
 class TileTransforms {
  public:
-  // The schedule must outlive this. bias: oc floats, or null.
-  TileTransforms(const Schedule& schedule, const Target& cpu, const float* bias);
+  // The schedule must outlive this. Of the weights it is given the bias.
+  TileTransforms(const Schedule& schedule, const Target& cpu, const ConvWeights& weights);
 
   // One vector of input channels to V[0] of the part's first tile; and M[0] of that tile to one vector of
   // output channels with post-ops, together with the padding vectors behind the last one. Where the config
@@ -151,19 +152,22 @@ class TileTransforms {
     }
   }
 
-  std::span<const uint8_t> input_code() const { return {input_code_->getCode(), input_code_->getSize()}; }
-  std::span<const uint8_t> output_code() const { return {output_code_->getCode(), output_code_->getSize()}; }
+  std::span<const uint8_t> input_code() const { return input_code_.bytes(); }
+  std::span<const uint8_t> output_code() const { return output_code_.bytes(); }
 
  private:
-  void EmitInputKernels(const Target& cpu);
-  void EmitOutputKernels(const Target& cpu);
+  size_t InputKernels() const { return g_.in_rows.kinds.size() * g_.in_columns.kinds.size(); }
+  std::unique_ptr<InputGenerator> EmitInputKernels(const Target& cpu, std::vector<size_t>& starts) const;
+  // The real lanes of whole vectors, and those of a last one that is not full.
+  std::vector<int> OutputLanes() const;
+  size_t OutputKernels() const;
+  std::unique_ptr<OutputGenerator> EmitOutputKernels(const Target& cpu, std::vector<size_t>& starts) const;
   bool Streams(const KernelArgs& args) const;
   void ClearPadding(const KernelArgs& args, const RowPart& part) const;
 
   const Schedule& g_;
-  AlignedBuffer bias_;  // whole vectors
-  std::unique_ptr<InputGenerator> input_code_;
-  std::unique_ptr<OutputGenerator> output_code_;
+  SharedBuffer bias_;  // whole vectors
+  x86::GeneratedCode input_code_, output_code_;
   std::vector<InputKernel> inputs_;    // at row kind * column kinds + column kind
   std::vector<OutputKernel> outputs_;  // likewise, in the order of EmitOutputKernels
 };

@@ -1,10 +1,12 @@
-#include "layouts/shared_buffer.h"
+#include "layouts/kernel_parts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>
+
+#include "tests/support/refusal.h"
 
 namespace tilesmith {
 namespace {
@@ -29,8 +31,6 @@ TEST(SharedBufferTest, EqualContentsOfAPoolAreOne) {
   EXPECT_NE(pool.Add(Filled(100, 2)).data(), one.data());
   EXPECT_NE(pool.Add(Filled(99, 1)).data(), one.data());
   EXPECT_NE(BufferPool().Add(Filled(100, 1)).data(), one.data());
-  EXPECT_EQ(Pooled(Filled(100, 1), &pool).data(), one.data());
-  EXPECT_NE(Pooled(Filled(100, 1), nullptr).data(), one.data());
   EXPECT_TRUE(pool.Add({}).bytes().empty());
 }
 
@@ -54,6 +54,33 @@ TEST(SharedBufferTest, ThreadsShareAPool) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const SharedBuffer& buffer : found) EXPECT_EQ(buffer.data(), found[0].data());
+}
+
+TEST(KernelPartsTest, GivesThePartsThatWereMadeInTheirOrder) {
+  KernelParts made;
+  const SharedBuffer data = DataPart(&made, 20, [] { return Filled(5, 2); });
+  const SharedBuffer floats = FloatsPart(&made, data.floats(), 2, 4);
+  const SharedBuffer ones = FloatsPart(&made, nullptr, 2, 3, 1);
+  EXPECT_THAT(std::vector<float>(floats.floats(), floats.floats() + 4), testing::ElementsAre(2, 2, 0, 0));
+  EXPECT_THAT(std::vector<float>(ones.floats(), ones.floats() + 3), testing::ElementsAre(1, 1, 0));
+  EXPECT_TRUE(DataPart(&made, 0, [] { return Filled(1, 1); }).bytes().empty());
+  CodePart(&made, [] { return KernelPart{.memory = SharedBuffer(Filled(1, 3)), .is_code = true}; });
+  ASSERT_EQ(made.parts().size(), 4U);
+
+  const auto never = []() -> AlignedBuffer { throw Error(ErrorCode::kInternal, "made again"); };
+  KernelParts known(made.parts());
+  EXPECT_FALSE(known.complete());
+  EXPECT_EQ(DataPart(&known, 20, never).data(), data.data());
+  EXPECT_EQ(FloatsPart(&known, nullptr, 2, 4).data(), floats.data());
+  EXPECT_THAT(Refusal(ErrorCode::kBadModel, [&] { DataPart(&known, 8, never); }),
+              testing::HasSubstr("has 12 bytes, 8 are expected"));
+  EXPECT_EQ(CodePart(&known, [] { return KernelPart(); }).memory.bytes().size(), 4U);
+  EXPECT_TRUE(known.complete());
+  EXPECT_THAT(Refusal(ErrorCode::kBadModel, [&] { DataPart(&known, 8, never); }),
+              testing::HasSubstr("part 4 of a kernel is missing"));
+  KernelParts other(made.parts());
+  EXPECT_THAT(Refusal(ErrorCode::kBadModel, [&] { CodePart(&other, [] { return KernelPart(); }); }),
+              testing::HasSubstr("is no code"));
 }
 
 }  // namespace

@@ -1,0 +1,74 @@
+// Compiled networks as files, which run where they lie: steps, machine code, packed weights and constants
+// behind one header (README.md says it byte by byte). Code is executed from the file, weights are read from
+// it, so that all processes that map it share them.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph_tuner/executor/compiled_network.h"
+#include "layouts/byte_stream.h"
+#include "templates/device/device.h"
+
+namespace tilesmith {
+
+// One of a file's networks: what it is and what it needs.
+struct CompiledSummary {
+  CompiledOrigin origin;
+  Target target;  // that it was compiled for; it runs where RunsCode says so
+  int threads = 1;
+  std::vector<UserTensor> inputs, outputs;
+  DataPlace tables = {};  // in the file's
+};
+
+// Whether code for `compiled` runs on `cpu`: these are CPUs, and the instructions are there.
+bool RunsCode(const Target& compiled, const Target& cpu);
+
+// Gives the file's bytes piece by piece, in their order. What networks share is written once. Throws
+// Error(kUsage) naming what cannot be written: a network on another device than a CPU, or one of whose
+// convolutions of bytes only the reference computes. Precondition: at least one.
+void WriteCompiled(std::span<const std::shared_ptr<const CompiledNetwork>> networks,
+                   const std::function<void(std::span<const std::byte>)>& write);
+
+// Whether a file begins as a compiled one does; false where it cannot be read.
+bool IsCompiledFile(const std::string& path);
+
+// A mapped file. Immutable, thread-safe. What was loaded from it keeps the mapping alive.
+class CompiledFile {
+ public:
+  // Checks header and tables; with `verify` the sums of weights and code, too. Throws Error(kEnvironment)
+  // where the file cannot be read or mapped, and Error(kBadModel), naming it and what is wrong, where it is
+  // no such file, is damaged, or of another version.
+  explicit CompiledFile(const std::string& path, bool verify = false);
+
+  const std::vector<CompiledSummary>& networks() const { return networks_; }
+  // The number of the network that fits best: of those whose code runs on `cpu` and, where `inputs` is given,
+  // whose inputs have these shapes, the one with the most instructions, of these the one for `threads`
+  // threads, or else for the most below, or else for the fewest. Throws Error(kUsage) saying what is there
+  // and what would be needed, where none fits.
+  size_t Choose(const Target& cpu, int threads, const std::vector<Shape>* inputs = nullptr) const;
+  // Precondition: a device with the network's target and threads. Throws Error(kBadModel).
+  std::shared_ptr<const CompiledNetwork> Load(size_t index, DevicePtr device) const;
+
+ private:
+  struct Mapping;
+  [[noreturn]] void Refuse(const std::string& reason) const;
+  void ReadHeader(bool verify);
+
+  const std::string path_;
+  std::shared_ptr<const Mapping> mapping_;
+  std::span<const std::byte> tables_, data_, code_;
+  std::vector<CompiledSummary> networks_;
+};
+
+// The network that fits best (Choose), on a device of its own. Throws as Choose and Load do.
+std::shared_ptr<const CompiledNetwork> LoadCompiled(const CompiledFile& file, const Target& cpu, int threads,
+                                                    WaitPolicy wait,
+                                                    const std::vector<Shape>* inputs = nullptr);
+
+}  // namespace tilesmith

@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "graph_tuner/compiled/compiled_file.h"
+#include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/model.h"
+#include "tools/cli/output_file.h"
+#include "tools/cli/report.h"
+#include "tools/commands/commands.h"
+#include "tools/network/input_files.h"
+#include "tools/network/plan_choice.h"
+
+namespace tilesmith {
+namespace {
+
+class CompileCommand : public Command {
+ public:
+  std::string_view Name() const override { return "compile"; }
+  std::string_view Purpose() const override {
+    return "Write a network's steps, code and weights to one file, which runs where it lies";
+  }
+  std::string_view Examples() const override {
+    return "tilesmith compile resnet50 --plan resnet50.plan.jsonl -o resnet50.tsc\n"
+           "tilesmith compile resnet18 -o resnet18.tsc --for avx2 --for avx512 --for-threads 1 --for-threads "
+           "2\n"
+           "tilesmith run resnet18.tsc";
+  }
+  void Declare(Args& args) override {
+    args_ = &args;
+    DeclareModelOptions(args, &model_);
+    args.Text("--plan", &plan_path_,
+              "From optimize or graph-tune (default: a decent schedule without tuning)", "PLAN");
+    args.Text("-o,--output", &path_, "File to write", "FILE");
+    args.Texts("--for", &isas_,
+               "For CPUs with these instructions: portable, avx2 or avx512, without a plan; may be repeated "
+               "(default: this CPU's)",
+               "ISA");
+    args.Texts("--for-threads", &thread_counts_,
+               "For so many threads, without a plan; may be repeated (default: as --threads says)", "N");
+    DeclareMachineOptions(args, &machine_options_);
+    args.Flag("--json", &json_, "Print JSON");
+  }
+
+  int Run() override {
+    if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
+    if (!plan_path_.empty())
+      args_->RefuseGiven({"--for", "--for-threads"},
+                         "is not for a plan, which is for one CPU and its threads");
+    RequireReplaceable(path_, OutputFormat::kCompiled);
+    machine_options_.threads = ThreadsFor(plan_path_, machine_options_.threads);
+    TakeQuantization(plan_path_, &model_);
+    CatchInterrupts();
+    std::vector<std::shared_ptr<const CompiledNetwork>> networks;
+    BufferPool pool;
+    ProgressLine progress;
+    const std::vector<DevicePtr> machines = Machines();
+    const std::vector<ModelOptions> sizes = SizesOf(model_);
+    for (const ModelOptions& size : sizes) {
+      for (const DevicePtr& machine : machines) {
+        progress.Show(fmt::format("network {} of {}", networks.size() + 1, sizes.size() * machines.size()));
+        networks.push_back(Compile(size, machine, &pool));
+      }
+    }
+    progress.Clear();
+    int64_t bytes = 0;
+    ReplaceFile(path_, [&] { bytes = Write(networks); });
+    Report report;
+    report.Fact("network", "network", TextCell(networks.front()->origin.network));
+    report.Fact("networks", "networks", CountCell(std::ssize(networks)));
+    report.Fact("file_bytes", "file MiB", MebibytesCell(bytes));
+    report.Print(json_);
+    return 0;
+  }
+
+ private:
+  static int64_t ParseThreads(const std::string& text) {
+    int64_t threads = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+    if (error == std::errc() && end == text.data() + text.size() && threads >= 1) return threads;
+    throw Error(ErrorCode::kUsage, fmt::format("--for-threads must be at least 1, got {}", text));
+  }
+
+  std::vector<DevicePtr> Machines() const {
+    std::vector<std::string> isas = isas_;
+    std::vector<int64_t> thread_counts;
+    for (const std::string& text : thread_counts_) thread_counts.push_back(ParseThreads(text));
+    if (isas.empty()) isas.push_back(machine_options_.max_isa);
+    if (thread_counts.empty()) thread_counts.push_back(machine_options_.threads);
+    std::vector<DevicePtr> machines;
+    for (const std::string& isa : isas) {
+      for (const int64_t threads : thread_counts) {
+        MachineOptions options = machine_options_;
+        options.max_isa = isa;
+        options.threads = threads;
+        machines.push_back(OpenMachine(options));
+        RequireCpu(machines.back(), "compile");
+        if (!isas_.empty() && machines.back()->target().isa != ParseIsa(isa)) {
+          throw Error(ErrorCode::kUsage,
+                      fmt::format("--for {}: this CPU has {}, and code is made where it runs", isa,
+                                  IsaName(machines.back()->target().isa)));
+        }
+      }
+    }
+    return machines;
+  }
+
+  std::shared_ptr<const CompiledNetwork> Compile(const ModelOptions& size, const DevicePtr& machine,
+                                                 BufferPool* pool) const {
+    Graph graph = LoadModel(size);
+    if (graph.tail() != nullptr) {
+      throw Error(
+          ErrorCode::kUsage,
+          fmt::format("network \"{}\": sizes of its outputs depend on values, behind {} nodes that only "
+                      "run from a model's file",
+                      graph.name(), graph.tail()->nodes()));
+    }
+    const Plan plan = OpenPlan(plan_path_, graph, machine, {.strict = true});
+    return CompileNetwork(std::move(graph), plan, machine, &InterruptFlag(), pool);
+  }
+
+  int64_t Write(const std::vector<std::shared_ptr<const CompiledNetwork>>& networks) const {
+    int64_t bytes = 0;
+    NewFile file(path_);
+    WriteCompiled(networks, [&](std::span<const std::byte> piece) {
+      file.Write({reinterpret_cast<const char*>(piece.data()), piece.size()});
+      bytes += std::ssize(piece);
+    });
+    file.Finish();
+    return bytes;
+  }
+
+  const Args* args_ = nullptr;  // while it runs
+  ModelOptions model_;
+  MachineOptions machine_options_;
+  std::string plan_path_, path_;
+  std::vector<std::string> isas_, thread_counts_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeCompileCommand() { return std::make_unique<CompileCommand>(); }
+
+}  // namespace tilesmith
