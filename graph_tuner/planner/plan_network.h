@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,15 @@ struct PlannedNetwork {
 // number of rounds and for a limit on errors that make no sense, and Error(kInterrupted) when it is stopped
 // before there is a plan.
 PlannedNetwork PlanNetwork(const PlanRequest& request, const WorkSinks& sinks);
+
+// Plans every size of a network's inputs, one after the other, each with its share of the time that is left;
+// the first with the request's quantization, or calibrated where it is in int8. Which layers are quantised,
+// and how, is decided in the first size. `keep` is given a plan for each size so far, the best from the first
+// solution on; `on_planned` is called behind each, and the last one is a size in which it was stopped. The
+// request's `network` and `keep` do not count. Throws as PlanNetwork does.
+void PlanSizes(PlanRequest request, std::span<NetworkSource* const> sizes,
+               const std::function<void(const std::vector<Plan>&)>& keep, const WorkSinks& sinks,
+               const std::function<void(size_t size, const PlannedNetwork&)>& on_planned);
 
 // What is known of the errors of a form that is quantised: `of` holds outputs against the network in floats.
 struct KnownErrors {

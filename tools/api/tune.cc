@@ -125,18 +125,20 @@ void TuneBoth(const ModelOptions& model, const std::string& plan, const TuneSett
   request.machine = OpenMachine(MachineOf(settings));
   request.precision = ParsePrecision(settings.precision);
   CheckOutputErrorLimit(OutputErrorLimit(LimitOf(settings.max_output_error)), request.precision);
-  QuantizeInPlace(request.precision, request.machine, sinks, &options);
+  QuantizeInPlace(
+      request.precision, [&] { return request.machine; }, sinks, &options);
   request.targets = LoadTargetsToTune({.model = options, .suite = ""});
   if (request.precision == Precision::kMixed && settings.target == kCpuDevice)
     request.quantized = QuantizedTasks(options, request.machine, sinks);
   request.accuracy = AccuracyOf(settings);
   CheckAccuracyLimits(request.accuracy);
+  request.baselines = true;
   request.log_path = log;
   request.existing_log = ExistingLog::kResume;
   request.time_budget = settings.seconds;
   request.use_database = settings.database;
   request.worker = {WorkerProgram(settings.program), "measure-worker"};
-  const TunedModel tuned =
+  const TunedTasks tuned =
       TuneModel(std::move(request), sinks, [&](std::span<const TuneRow> rows, const NetworkProgress& at) {
         sinks.Stage(fmt::format("{} convolutions, {} trials, about {:.0f} s left", rows.size(),
                                 at.trials_measured, at.left_seconds));
@@ -152,7 +154,7 @@ void OptimizePlan(const ModelOptions& model, const std::string& plan, const Opti
   CheckSettings(settings);
   OptimizeModelRequest request;
   TakeChoosing(model, settings, request);
-  request.arguments.log_path = settings.log;
+  request.log_path = settings.log;
   request.plan_path = plan;
   request.seconds = settings.seconds;
   request.existing_log = ExistingLog::kResume;

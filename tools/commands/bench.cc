@@ -221,7 +221,7 @@ class BenchCommand : public Command {
         {fail_below_ != kNoLimit, "--fail-below"},
         {!request_.accuracy.forbidden_templates.empty(), "--forbid"},
         {std::isfinite(request_.accuracy.max_error), "--max-error"},
-        {request_.conditions != BenchModelRequest().conditions, "--conditions"},
+        {request_.conditions.has_value(), "--conditions"},
         {request_.precision == Precision::kBf16, "--precision bf16"}};
     for (const auto& [given, name] : others)
       if (given)

@@ -65,8 +65,8 @@ class OptimizeCommand : public Command {
     args.Group("Output");
     args.Text("-o,--output", &request_.plan_path, "Plan to write: the best so far, from the first seconds on",
               "PLAN");
-    args.Text("--log", &request_.arguments.log_path,
-              "Tuning log to write (default: the plan's path with .log.jsonl)", "LOG");
+    args.Text("--log", &request_.log_path, "Tuning log to write (default: the plan's path with .log.jsonl)",
+              "LOG");
     args.Text("--save", &save_path_, "Write what --json prints to this file, too", "FILE");
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -76,7 +76,7 @@ class OptimizeCommand : public Command {
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     if (no_database_ && !request_.database_path.empty())
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
-    const std::string& log = request_.arguments.log_path;
+    const std::string& log = request_.log_path;
     RequireDifferent({request_.plan_path, log.empty() ? LogPathBeside(request_.plan_path) : log, save_path_});
     RequireReplaceable(save_path_, OutputFormat::kJson, {request_.arguments.model.model});
     if (!save_path_.empty() && SizesOf(request_.arguments.model).size() > 1) {
@@ -140,7 +140,7 @@ class OptimizeCommand : public Command {
     report.Fact("plans_written", "plans written", CountCell(optimized.plans_written));
     report.Fact("first_plan_seconds", "the first after",
                 {optimized.first_plan_seconds, DurationText(optimized.first_plan_seconds)});
-    const std::string& log = arguments.log_path;
+    const std::string& log = request_.log_path;
     report.Fact("log", "log", TextCell(log.empty() ? LogPathBeside(request_.plan_path) : log));
     if (optimized.database_path) report.Fact("database", "database", TextCell(*optimized.database_path));
     report.Fact("elapsed_seconds", "elapsed",

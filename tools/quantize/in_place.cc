@@ -39,13 +39,16 @@ void DeclareCalibration(Args& args, ModelOptions* model) {
 
 void TakeSizesOfSamples(ModelOptions* model) { TakeSizes(CalibrationInputs(model->calibration), model); }
 
+void RequireModelToQuantize(const ModelOptions& model) {
+  if (LooksLikeModel(model.model) || !LooksLikeWorkload(model.model)) return;
+  throw Error(
+      ErrorCode::kUsage,
+      fmt::format("{} int8 is for a MODEL here: a workload says its types itself, such as ...:u8:i8:u8",
+                  settings::kPrecision));
+}
+
 void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOptions* model) {
-  if (!LooksLikeModel(model->model) && LooksLikeWorkload(model->model)) {
-    throw Error(
-        ErrorCode::kUsage,
-        fmt::format("{} int8 is for a MODEL here: a workload says its types itself, such as ...:u8:i8:u8",
-                    settings::kPrecision));
-  }
+  RequireModelToQuantize(*model);
   const CalibrationInputs inputs(model->calibration);
   TakeSizes(inputs, model);
   QuantizeModelRequest request;
@@ -57,20 +60,17 @@ void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOpt
                            settings::kCalibrate));
 }
 
-void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
-                     ModelOptions* model) {
-  if (precision == Precision::kInt8) {
-    if (!model->quantization) CalibrateInPlace(open(), sinks, model);
-  } else if (precision != Precision::kMixed && !model->calibration.paths.empty()) {
-    throw Error(ErrorCode::kUsage, fmt::format("{} is for a precision with int8 in it, not {}",
-                                               settings::kCalibrate, PrecisionName(precision)));
-  }
+void CheckCalibration(Precision precision, const ModelOptions& model) {
+  const bool calibrates = precision == Precision::kInt8 || precision == Precision::kMixed;
+  if (calibrates || model.calibration.paths.empty()) return;
+  throw Error(ErrorCode::kUsage, fmt::format("{} is for a precision with int8 in it, not {}",
+                                             settings::kCalibrate, PrecisionName(precision)));
 }
 
-void QuantizeInPlace(Precision precision, const DevicePtr& machine, const WorkSinks& sinks,
+void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
                      ModelOptions* model) {
-  const std::function<DevicePtr()> open = [&] { return machine; };
-  QuantizeInPlace(precision, open, sinks, model);
+  CheckCalibration(precision, *model);
+  if (precision == Precision::kInt8 && !model->quantization) CalibrateInPlace(open(), sinks, model);
 }
 
 void QuantizeTargets(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,

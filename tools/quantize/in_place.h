@@ -21,18 +21,19 @@ void DeclareCalibration(Args& args, ModelOptions* model);
 // Sizes of inputs that the model leaves open, as its samples have them.
 void TakeSizesOfSamples(ModelOptions* model);
 
+// Throws Error(kUsage) for a text that is no model, but a convolution.
+void RequireModelToQuantize(const ModelOptions& model);
+
 // Calibrates the model, of several sizes of its inputs in the first, so that LoadModel quantises it; with
-// minmax, all that pays. Throws as CalibrateModel does, and Error(kUsage) for a text that is no model.
+// minmax, all that pays. Throws as CalibrateModel and RequireModelToQuantize do.
 void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOptions* model);
 
-// The same for int8, where the model has no quantization yet, on the machine that `open` gives, which is not
-// asked for otherwise. Throws Error(kUsage) for --calibrate with a precision that is neither that nor mixed,
-// whose caller decides what to quantise.
-void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
-                     ModelOptions* model);
+// Throws Error(kUsage) for --calibrate with a precision that has no int8 in it.
+void CheckCalibration(Precision precision, const ModelOptions& model);
 
-// The same on a machine that is open already.
-void QuantizeInPlace(Precision precision, const DevicePtr& machine, const WorkSinks& sinks,
+// CalibrateInPlace for int8, where the model has no quantization yet, on the machine that `open` gives, which
+// is not asked for otherwise; mixed's caller decides what to quantise. Throws as CheckCalibration does.
+void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
                      ModelOptions* model);
 
 // The same of what tune and bench work on: a suite or a single convolution is taken in bytes, and has nothing

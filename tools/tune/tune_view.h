@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
+#include "graph_tuner/planner/tuning_tasks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/streams.h"
-#include "tools/tune/tune_model.h"
 
 namespace tilesmith {
 
