@@ -13,34 +13,15 @@
 #include <vector>
 
 #include "graph_tuner/check/output_errors.h"
+#include "graph_tuner/planner/network_source.h"
 #include "graph_tuner/planner/plan_runs.h"
-#include "graph_tuner/planner/type_choice.h"
 #include "graph_tuner/planner/work.h"
 #include "graph_tuner/refine/prediction_differences.h"
 #include "graph_tuner/refine/prediction_loop.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/machine_watch.h"
-#include "ops/qdq/qdq_model.h"
 
 namespace tilesmith {
-
-using QuantizationPtr = std::shared_ptr<const ModelQuantization>;
-
-// Where the network that is planned is from.
-class NetworkSource {
- public:
-  virtual ~NetworkSource() = default;
-  // In floats without a quantization, else quantised so.
-  virtual Graph Load(const QuantizationPtr& quantization) const = 0;
-  // Inputs for such a graph, at most so many: those that it is calibrated on, or random ones.
-  virtual std::vector<std::vector<Tensor>> Samples(const Graph& graph, int64_t most) const = 0;
-  // Quantises all that pays. The network may have other sizes behind it, where it leaves them open: those of
-  // the samples. Throws Error(kBadModel) where nothing can be quantised.
-  virtual QuantizationPtr Calibrate(const WorkSinks& sinks) = 0;
-  // Says what each layer that is quantised does to the outputs, on so many samples (0: that is not measured).
-  virtual QuantizedLayers LayerErrors(const QuantizationPtr& quantization, int64_t samples,
-                                      const WorkSinks& sinks) const = 0;
-};
 
 inline constexpr int64_t kMaxRounds = 1000;  // that anybody would ask for
 

@@ -81,8 +81,8 @@ KnownTask FindKnown(TuningDatabase& database, const TuneRequest& request, int wa
   return known;
 }
 
-}  // namespace
-
+// What a gain in each task is worth. Of a network: how often it contains the task. Otherwise every task
+// counts alike, whatever its size: the inverse of the baseline's time, or of the work where there is none.
 std::vector<double> WeightsOf(std::span<const TuneRow> rows, bool is_network) {
   constexpr double kFlopsPerSecond = 1e11;
   std::vector<double> weights;
@@ -92,6 +92,8 @@ std::vector<double> WeightsOf(std::span<const TuneRow> rows, bool is_network) {
   }
   return weights;
 }
+
+}  // namespace
 
 void LinkAlternatives(std::span<const TuneRow> rows, std::vector<NetworkTask>& tasks) {
   std::map<std::string, size_t> by_workload;

@@ -35,10 +35,6 @@ struct TuneRow {
   bool quantized = false;             // of the network in bytes, an alternative to floats
 };
 
-// What a gain in each task is worth. Of a network: how often it contains the task. Otherwise every task
-// counts alike, whatever its size: the inverse of the baseline's time, or of the work where there is none.
-std::vector<double> WeightsOf(std::span<const TuneRow> rows, bool is_network);
-
 // Points each fused task, and each in another type than f32, at the tasks it is an alternative to (of one in
 // bytes what computes the same before activations and sums), where
 // those are among the rows.

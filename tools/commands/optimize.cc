@@ -6,7 +6,6 @@
 
 #include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
@@ -93,9 +92,7 @@ class OptimizeCommand : public Command {
     request_.seed = static_cast<uint64_t>(seed_);
     CatchInterrupts();
     TuneView view;
-    const WorkSinks sinks = {.on_stage = [&](const std::string& text) { view.ShowLine(text); },
-                             .on_warning = [&](const std::string& text) { view.Say("warning: " + text); },
-                             .stop = &InterruptFlag()};
+    const WorkSinks sinks = SinksOf(view);
     const OptimizedModel optimized =
         OptimizeModel(request_, sinks, [&](std::span<const TuneRow> rows, const OptimizeProgress& at) {
           view.Show(rows, at.tuning, ProgressText(at));
@@ -111,13 +108,8 @@ class OptimizeCommand : public Command {
   // JSON has an object for each size of the inputs.
   void Print(const OptimizedModel& optimized) const {
     const size_t count = optimized.plans.size();
-    if (!json_ || count < 2) return Print(ReportOf(optimized, 0, count));
-    for (size_t size = 0; size < count; ++size) Print(ReportOf(optimized, size, 1));
-  }
-
-  void Print(const Report& report) const {
-    report.Print(json_);
-    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+    if (!json_ || count < 2) return ReportOf(optimized, 0, count).Print(json_, save_path_);
+    for (size_t size = 0; size < count; ++size) ReportOf(optimized, size, 1).Print(json_, save_path_);
   }
 
   // It reads `count` sizes from `first` on.

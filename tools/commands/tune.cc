@@ -152,9 +152,7 @@ class TuneCommand : public Command {
 
   int Tune(const FarmClass* farm_class = nullptr) {
     TuneView view;
-    const WorkSinks sinks = {.on_stage = [&](const std::string& text) { view.ShowLine(text); },
-                             .on_warning = [&](const std::string& text) { view.Say("warning: " + text); },
-                             .stop = &InterruptFlag()};
+    const WorkSinks sinks = SinksOf(view);
     if (farm_class != nullptr) {
       request_.measure_elsewhere = [&](const std::function<void()>& sync) {
         return MakeFarmMeasurer(farm_, *farm_class, sinks, sync);

@@ -3,7 +3,6 @@
 
 #include <functional>
 
-#include "graph_tuner/planner/type_choice.h"
 #include "templates/device/device.h"
 #include "tools/cli/args.h"
 #include "tools/cli/model.h"
@@ -47,13 +46,5 @@ std::vector<ConvTask> QuantizedTasks(ModelOptions model, const DevicePtr& machin
 
 // What a report says of it; of null nothing.
 void AddCalibration(Report& report, const ModelQuantization* quantization);
-
-// Measured by injection: the network runs in floats up to the layer, whose output is then what it is with
-// 8-bit weights, inputs and output, and goes on in floats. On the first `samples` of the options'
-// calibration; with 0 of them the squares are 0. Every layer that the quantization has. Precondition: the
-// options have a quantization. Throws as QuantizedBytes and CalibrationInputs do, and Error(kInterrupted)
-// when it is stopped.
-QuantizedLayers QuantizedLayerErrors(const ModelOptions& model, int64_t samples, const DevicePtr& machine,
-                                     const WorkSinks& sinks);
 
 }  // namespace tilesmith

@@ -35,12 +35,7 @@ QuantizationPtr ModelNetwork::Calibrate(const WorkSinks& sinks) {
   return calibrated_ = std::exchange(model_.quantization, nullptr);
 }
 
-QuantizedLayers ModelNetwork::LayerErrors(const QuantizationPtr& quantization, int64_t samples,
-                                          const WorkSinks& sinks) const {
-  ModelOptions model = model_;
-  model.quantization = quantization;
-  return QuantizedLayerErrors(model, samples, machine_, sinks);
-}
+ModelFile ModelNetwork::File() const { return ReadModel(model_); }
 
 ModelSizes::ModelSizes(const ModelOptions& model, const DevicePtr& machine) {
   for (ModelOptions& size : SizesOf(model)) {

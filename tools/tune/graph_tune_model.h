@@ -14,13 +14,13 @@ namespace tilesmith {
 // A MODEL as the planner sees it. What the options' own quantization says is left aside.
 class ModelNetwork : public NetworkSource {
  public:
+  // `machine` is what it is calibrated on.
   ModelNetwork(ModelOptions model, DevicePtr machine);
   Graph Load(const QuantizationPtr& quantization) const override;
   std::vector<std::vector<Tensor>> Samples(const Graph& graph, int64_t most) const override;
   // The same whenever it is asked.
   QuantizationPtr Calibrate(const WorkSinks& sinks) override;
-  QuantizedLayers LayerErrors(const QuantizationPtr& quantization, int64_t samples,
-                              const WorkSinks& sinks) const override;
+  ModelFile File() const override;
 
  private:
   ModelOptions model_;

@@ -8,6 +8,8 @@
 
 #include "layouts/base/visible.h"
 #include "layouts/measure/clock.h"
+#include "tools/cli/args.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"
 #include "tools/cli/tasks.h"
 
@@ -130,6 +132,12 @@ void TuneView::Say(const std::string& text) {
 void TuneView::Clear() {
   table_.Clear();
   line_.Clear();
+}
+
+WorkSinks SinksOf(TuneView& view) {
+  return {.on_stage = [&view](const std::string& text) { view.ShowLine(text); },
+          .on_warning = [&view](const std::string& text) { view.Say("warning: " + WithOptionNames(text)); },
+          .stop = &InterruptFlag()};
 }
 
 }  // namespace tilesmith

@@ -50,4 +50,7 @@ class TuneView {
   double next_seconds_ = 0;
 };
 
+// What it shows and says, and the user's interrupts. `view` outlives the result.
+WorkSinks SinksOf(TuneView& view);
+
 }  // namespace tilesmith
