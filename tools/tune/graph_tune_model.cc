@@ -46,8 +46,9 @@ ModelSizes::ModelSizes(const ModelOptions& model, const DevicePtr& machine) {
 
 std::function<std::unique_ptr<CostSource>()> CostsOf(const GraphTuningArguments& arguments,
                                                      const DevicePtr& machine, const WorkSinks& sinks) {
-  return [&arguments, &sinks, machine, warned = false]() mutable {
-    if (!std::exchange(warned, true)) WarnIfDisturbed(machine, sinks);
+  // Of all copies of it.
+  return [&arguments, &sinks, machine, warned = std::make_shared<bool>(false)] {
+    if (!std::exchange(*warned, true)) WarnIfDisturbed(machine, sinks);
     return OpenCosts(arguments, machine, sinks);
   };
 }
