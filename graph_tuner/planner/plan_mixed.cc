@@ -194,7 +194,8 @@ class MixedPlanner {
       sinks_.Stage(stage);
     };
     try {
-      return request_.network->LayerErrors(all_, HasLimit() ? InjectedSamples(request_) : 0, limited);
+      return QuantizedLayerErrors(*request_.network, *all_, HasLimit() ? InjectedSamples(request_) : 0,
+                                  machine_, limited);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kInterrupted || IsStopped(sinks_.stop)) throw;
       return std::nullopt;

@@ -305,4 +305,37 @@ PlannedNetwork PlanNetwork(const PlanRequest& request, const WorkSinks& sinks) {
   return planned;
 }
 
+void PlanSizes(PlanRequest request, std::span<NetworkSource* const> sizes,
+               const std::function<void(const std::vector<Plan>&)>& keep, const WorkSinks& sinks,
+               const std::function<void(size_t size, const PlannedNetwork&)>& on_planned) {
+  const double end = request.begin + request.time_budget;
+  CheckOutputErrorLimit(request.max_output_error, request.tuning.precision);
+  if (request.tuning.precision == Precision::kInt8 && !request.quantization)
+    request.quantization = sizes.front()->Calibrate(sinks);
+  if (request.tuning.precision == Precision::kBf16 && std::ranges::none_of(*request.log, IsNarrow))
+    sinks.Warn("the log has no record in bf16: the plan is in f32 (tuning in bf16 adds some)");
+  std::vector<Plan> plans;  // of the sizes so far
+  request.keep = [&](const Plan& plan) {
+    std::vector<Plan> kept = plans;
+    kept.push_back(plan);
+    keep(kept);
+  };
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (i > 0) request.begin = NowSeconds();
+    request.time_budget = std::max(0.0, end - request.begin) / static_cast<double>(sizes.size() - i);
+    if (i > 0) request.quantization = plans.front().quantization;
+    if (i > 0 && request.quantization && request.max_output_error) {
+      sinks.Warn(fmt::format("{} was held to in the first size of the inputs, whose types the others have",
+                             settings::kMaxOutputError));
+      request.max_output_error.reset();
+      request.tuning.precision = Precision::kInt8;  // what stays float is f32
+    }
+    request.network = sizes[i];
+    const PlannedNetwork planned = i == 0 ? PlanNetwork(request, sinks) : PlanForm(request, sinks);
+    on_planned(i, planned);
+    if (planned.stopped) return;
+    plans.push_back(planned.refined.plan);
+  }
+}
+
 }  // namespace tilesmith

@@ -8,38 +8,20 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "graph_tuner/check/output_errors.h"
+#include "graph_tuner/planner/network_source.h"
 #include "graph_tuner/planner/plan_runs.h"
-#include "graph_tuner/planner/type_choice.h"
 #include "graph_tuner/planner/work.h"
 #include "graph_tuner/refine/prediction_differences.h"
 #include "graph_tuner/refine/prediction_loop.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/machine_watch.h"
-#include "ops/qdq/qdq_model.h"
 
 namespace tilesmith {
-
-using QuantizationPtr = std::shared_ptr<const ModelQuantization>;
-
-// Where the network that is planned is from.
-class NetworkSource {
- public:
-  virtual ~NetworkSource() = default;
-  // In floats without a quantization, else quantised so.
-  virtual Graph Load(const QuantizationPtr& quantization) const = 0;
-  // Inputs for such a graph, at most so many: those that it is calibrated on, or random ones.
-  virtual std::vector<std::vector<Tensor>> Samples(const Graph& graph, int64_t most) const = 0;
-  // Quantises all that pays. The network may have other sizes behind it, where it leaves them open: those of
-  // the samples. Throws Error(kBadModel) where nothing can be quantised.
-  virtual QuantizationPtr Calibrate(const WorkSinks& sinks) = 0;
-  // Says what each layer that is quantised does to the outputs, on so many samples (0: that is not measured).
-  virtual QuantizedLayers LayerErrors(const QuantizationPtr& quantization, int64_t samples,
-                                      const WorkSinks& sinks) const = 0;
-};
 
 inline constexpr int64_t kMaxRounds = 1000;  // that anybody would ask for
 
@@ -107,6 +89,15 @@ struct PlannedNetwork {
 // number of rounds and for a limit on errors that make no sense, and Error(kInterrupted) when it is stopped
 // before there is a plan.
 PlannedNetwork PlanNetwork(const PlanRequest& request, const WorkSinks& sinks);
+
+// Plans every size of a network's inputs, one after the other, each with its share of the time that is left;
+// the first with the request's quantization, or calibrated where it is in int8. Which layers are quantised,
+// and how, is decided in the first size. `keep` is given a plan for each size so far, the best from the first
+// solution on; `on_planned` is called behind each, and the last one is a size in which it was stopped. The
+// request's `network` and `keep` do not count. Throws as PlanNetwork does.
+void PlanSizes(PlanRequest request, std::span<NetworkSource* const> sizes,
+               const std::function<void(const std::vector<Plan>&)>& keep, const WorkSinks& sinks,
+               const std::function<void(size_t size, const PlannedNetwork&)>& on_planned);
 
 // What is known of the errors of a form that is quantised: `of` holds outputs against the network in floats.
 struct KnownErrors {

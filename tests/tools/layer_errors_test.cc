@@ -12,6 +12,7 @@
 #include "tests/support/temporary_files.h"
 #include "tools/quantize/calibration_inputs.h"
 #include "tools/quantize/in_place.h"
+#include "tools/tune/graph_tune_model.h"
 
 namespace tilesmith {
 namespace {
@@ -66,13 +67,17 @@ class LayerErrorsTest : public testing::Test {
     return errors.Of(quantized, HeuristicPlan(quantized, machine_->target(), 1)).error;
   }
 
+  QuantizedLayers LayerErrors() const {
+    return QuantizedLayerErrors(ModelNetwork(model_, machine_), *model_.quantization, 2, machine_, {});
+  }
+
   const TemporaryDirectory directory_;
   const DevicePtr machine_ = OpenDevice(DetectCpu(), 1);
   ModelOptions model_;
 };
 
 TEST_F(LayerErrorsTest, AreWhatTheLayerDoesAlone) {
-  const QuantizedLayers quantized = QuantizedLayerErrors(model_, 2, machine_, {});
+  const QuantizedLayers quantized = LayerErrors();
   std::vector<std::string> weighted;
   for (const QuantizedLayerError& layer : quantized.layers)
     if (layer.weighted) weighted.push_back(layer.layer);
@@ -90,7 +95,7 @@ TEST_F(LayerErrorsTest, AreWhatTheLayerDoesAlone) {
 
 // Bytes take half the time; what they do to the outputs is limited.
 TEST_F(LayerErrorsTest, TypesAreChosenWithinALimit) {
-  const QuantizedLayers quantized = QuantizedLayerErrors(model_, 2, machine_, {});
+  const QuantizedLayers quantized = LayerErrors();
   ModelOptions floats = model_;
   floats.quantization.reset();
   const Graph graph = LoadModel(floats), bytes = LoadModel(model_);
@@ -158,7 +163,7 @@ TEST_F(LayerErrorsTest, TypesAreChosenWithinALimit) {
 // All mixtures of the layers are tried: none within the limit is faster than the choice's bound, and the
 // choice is as fast as the fastest where it says so.
 TEST_F(LayerErrorsTest, NoMixtureWithinTheLimitIsFasterThanTheBound) {
-  const QuantizedLayers measured = QuantizedLayerErrors(model_, 2, machine_, {});
+  const QuantizedLayers measured = LayerErrors();
   ModelOptions floats = model_;
   floats.quantization.reset();
   const Graph graph = LoadModel(floats), bytes = LoadModel(model_);
@@ -226,7 +231,7 @@ TEST_F(LayerErrorsTest, ASumCountsWithTheConvolutionThatTakesIt) {
   WriteTextFile(model_.model, model.Bytes());
   model_.quantization.reset();
   CalibrateInPlace(machine_, {}, &model_);
-  const QuantizedLayers quantized = QuantizedLayerErrors(model_, 2, machine_, {});
+  const QuantizedLayers quantized = LayerErrors();
   ModelOptions floats = model_;
   floats.quantization.reset();
   const Graph graph = LoadModel(floats), bytes = LoadModel(model_);
@@ -259,7 +264,7 @@ TEST_F(LayerErrorsTest, ASumCountsWithTheConvolutionThatTakesIt) {
 
 // Bytes take a third of the time, bf16 half of it, and a hundredth of the squares of bytes.
 TEST_F(LayerErrorsTest, Bf16StandsBesideBytes) {
-  const QuantizedLayers quantized = QuantizedLayerErrors(model_, 2, machine_, {});
+  const QuantizedLayers quantized = LayerErrors();
   ModelOptions floats = model_;
   floats.quantization.reset();
   const Graph graph = LoadModel(floats), bytes = LoadModel(model_);

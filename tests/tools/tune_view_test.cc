@@ -21,8 +21,7 @@ View ThreeTasks() {
   for (const char* text : {"ic3ih224oc64oh112kh7sh2ph3", "ic64ih56oc64kh3ph1", "ic512ih7oc512kh3ph1"}) {
     TuneRow row;
     row.task = {"", ParseWorkload(text), 2};
-    row.baseline = OneDnnSide();
-    row.baseline->seconds = 3e-3;
+    row.baseline_seconds = 3e-3;
     view.rows.push_back(row);
   }
   view.at.tasks = {{TaskStage::kDone, 1e-3, 100, 0}, {TaskStage::kSearch, 2e-3, 50, 1}, {}};
@@ -61,25 +60,6 @@ TEST(TuningLine, SaysTheSameInOneLine) {
   EXPECT_EQ(text,
             "[2/3] search 150 trials  total 6.000 ms, oneDNN 18.00 ms (3.00x)  failed 1  left 1m01s  "
             "64x56x56 -> 64x56x56, 3x3");
-}
-
-TEST(TuneRow, FusedTasksPointAtWhatTheyReplace) {
-  View view;
-  for (const char* text :
-       {"ic16ih14oc32kh1+bias", "g32ic32ih14oc32kh3ph1", "ic16ih14oc32kh1+bias>g32ic32ih14oc32kh3ph1",
-        "scale_shift>ic16ih14oc32kh1+bias", "ic8ih14oc32kh1+bias>g32ic32ih14oc32kh3ph1"}) {
-    TuneRow row;
-    row.task = {"", ParseWorkload(text), 1};
-    view.rows.push_back(row);
-  }
-  std::vector<NetworkTask> tasks(view.rows.size());
-  LinkAlternatives(view.rows, tasks);
-  EXPECT_TRUE(tasks[0].replaces.empty());
-  EXPECT_EQ(tasks[2].replaces, (std::vector<size_t>{0, 1}));
-  EXPECT_EQ(tasks[2].replaced_seconds, 0);
-  EXPECT_EQ(tasks[3].replaces, (std::vector<size_t>{0}));
-  EXPECT_GT(tasks[3].replaced_seconds, 0);
-  EXPECT_TRUE(tasks[4].replaces.empty()) << "a part that is no task";
 }
 
 }  // namespace

@@ -17,7 +17,6 @@
 #include "tests/support/refusal.h"
 #include "tests/support/temporary_files.h"
 #include "tools/cli/args.h"
-#include "tools/cli/conditions.h"
 #include "tools/cli/model.h"
 #include "tools/cli/npz.h"
 #include "tools/cli/progress.h"
@@ -374,17 +373,6 @@ TEST(SuiteTest, TheBuiltInOnesParseAndHoldEveryConvOfTheResnets) {
       EXPECT_TRUE(held.count(WorkloadToString(task.workload))) << WorkloadToString(task.workload);
     }
   }
-}
-
-TEST(ConditionsTest, AutoIsColdForNetworksLargerThanTheCache) {
-  Target cpu;
-  cpu.l3_bytes = 32 << 20;
-  const std::vector<ConvTask> large{{"", ParseWorkload("ic512ih7oc512kh3ph1"), 2}};
-  EXPECT_TRUE(ColdWeights("auto", large, true, cpu));
-  EXPECT_FALSE(ColdWeights("auto", large, false, cpu));
-  cpu.l3_bytes = 64 << 20;
-  EXPECT_FALSE(ColdWeights("auto", large, true, cpu));
-  EXPECT_TRUE(ColdWeights("cold", large, false, cpu));
 }
 
 TEST(RecordsTest, CostsLieBesideTheLog) {

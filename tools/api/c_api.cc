@@ -37,28 +37,13 @@ tilesmith_tensor_info InfoOf(const tilesmith_model* model, TensorsOf tensors, si
           tensor.type.c_str(), tensor.elements,     tensor.bytes};
 }
 
-tilesmith::LoadOptions OptionsOf(const tilesmith_load_options* given) {
-  tilesmith::LoadOptions options;
-  if (given == nullptr) return options;
-  if (given->plan != nullptr) options.plan = given->plan;
-  options.threads = given->threads;
-  options.batch = given->batch;
-  options.max_elements = given->max_elements;
-  options.max_memory = given->max_memory;
-  options.sizes = given->sizes;
-  options.strict = given->strict != 0;
-  if (given->wait != nullptr) options.wait = given->wait;
-  TakeTarget(*given, options);
-  options.input_shapes = TextsOf("input_shapes", given->input_shapes, given->input_shape_count);
-  return options;
-}
-
 template <typename Given>
 int Load(const Given* given, const tilesmith_load_options* options, tilesmith_model** model) {
   return Guard([&] {
     RequirePointer(model, "model");
     *model = nullptr;
-    *model = new tilesmith_model{tilesmith::Model::Load(ModelOf(given), OptionsOf(options))};
+    const auto load = SettingsOf<tilesmith::LoadOptions>(options ? *options : tilesmith_load_options{});
+    *model = new tilesmith_model{tilesmith::Model::Load(ModelOf(given), load)};
   });
 }
 

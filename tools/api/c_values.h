@@ -1,13 +1,16 @@
 // What the C functions share: their errors, and C's values as C++ has them.
 #pragma once
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "layouts/base/error.h"
+#include "tools/api/setting_list.h"
 #include "tools/api/tilesmith.h"
 #include "tools/api/tilesmith_c.h"
 
@@ -51,11 +54,42 @@ inline std::vector<std::string> TextsOf(const char* name, const char* const* giv
   return texts;
 }
 
-// What is a null pointer keeps its default.
-template <typename Given, typename Options>
-void TakeTarget(const Given& given, Options& options) {
-  if (given.target != nullptr) options.target = given.target;
-  if (given.precision != nullptr) options.precision = given.precision;
+// What is null or 0 keeps its default.
+inline void Take(const char* given, std::string& setting) {
+  if (given != nullptr) setting = given;
+}
+template <typename Number>
+requires std::is_arithmetic_v<Number>
+void Take(Number given, Number& setting) {
+  if (given != 0) setting = given;
+}
+inline void Take(int given, bool& setting) {
+  if (given != 0) setting = true;
+}
+// Lists have a length, which is taken below.
+inline void Take(const char* const*, std::vector<std::string>&) {}
+
+// The settings in C++, as far as C gives them.
+template <typename Settings, typename Given>
+Settings SettingsOf(const Given& given) {
+  Settings settings;
+#define TILESMITH_TAKE(name) \
+  if constexpr (requires { given.name, settings.name; }) Take(given.name, settings.name);
+  TILESMITH_SETTINGS(TILESMITH_TAKE)
+#undef TILESMITH_TAKE
+  settings.input_shapes = TextsOf("input_shapes", given.input_shapes, given.input_shape_count);
+  if constexpr (requires { given.calibrate; })
+    settings.calibrate = TextsOf("calibrate", given.calibrate, given.calibrate_count);
+  if constexpr (requires { given.forbid; })
+    settings.forbid = TextsOf("forbid", given.forbid, given.forbid_count);
+  if constexpr (requires { given.keep; }) {
+    settings.keep = TextsOf("keep", given.keep, given.keep_count);
+    settings.op_types = TextsOf("op_types", given.op_types, given.op_type_count);
+    settings.check = given.no_check == 0;
+  }
+  if constexpr (requires { settings.database; }) settings.database = given.no_database == 0;
+  if constexpr (requires { settings.rounds; }) settings.rounds = std::max(settings.rounds, 0);
+  return settings;
 }
 
 // Models as they are given: by name, or in memory.

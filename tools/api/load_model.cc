@@ -124,14 +124,7 @@ Model Model::Loader::LoadCompiledFile(const std::string& path, const LoadOptions
 
 Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
   const AwayFromForks away;
-  // A negative one, and not the default that 0 asks for.
-  for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("threads", options.threads),
-                                    {"batch", options.batch},
-                                    {"sizes", options.sizes},
-                                    {"max_elements", options.max_elements},
-                                    {"max_memory", options.max_memory}}) {
-    if (value < 0) throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
-  }
+  CheckNumbers(options);
   if (options.precision != "f32" && options.precision != "tf32") {
     throw Error(
         ErrorCode::kUsage,

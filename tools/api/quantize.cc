@@ -1,6 +1,3 @@
-#include <fmt/format.h>
-
-#include "layouts/base/error.h"
 #include "tools/api/settings.h"
 #include "tools/api/tilesmith.h"
 #include "tools/cli/results_file.h"
@@ -12,11 +9,7 @@ namespace {
 
 std::string QuantizeTo(const std::string& output, const ModelOptions& model,
                        const QuantizeSettings& settings) {
-  for (const auto& [name, value] : {std::pair<std::string_view, int64_t>("samples", settings.samples),
-                                    {"threads", settings.threads},
-                                    {"batch", settings.batch}}) {
-    if (value < 0) throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
-  }
+  CheckNumbers(settings);
   QuantizeModelRequest request;
   request.model = model;
   request.model.batch = settings.batch;

@@ -30,11 +30,6 @@ std::string WorkerProgram(const std::string& program) {
                           is_path ? "there or cannot be run" : "on the PATH"));
 }
 
-void RequireNotNegative(std::string_view name, double value) {
-  if (!(value >= 0))
-    throw Error(ErrorCode::kUsage, fmt::format("{} must be at least 0, got {}", name, value));
-}
-
 template <typename Settings>
 ModelOptions WithSettings(ModelOptions options, const Settings& settings) {
   options.batch = settings.batch;
@@ -80,17 +75,7 @@ void TakeChoosing(const ModelOptions& model, const Settings& settings, Request& 
 // What all kinds of settings have.
 template <typename Settings>
 void CheckSettings(const Settings& settings) {
-  if constexpr (requires { settings.rounds; }) RequireNotNegative("rounds", settings.rounds);
-  for (const auto& [name, value] : {std::pair<std::string_view, double>("seconds", settings.seconds),
-                                    {"threads", settings.threads},
-                                    {"batch", static_cast<double>(settings.batch)},
-                                    {"max_output_error", settings.max_output_error},
-                                    {"max_error", settings.max_error},
-                                    {"max_weights", static_cast<double>(settings.max_weights)},
-                                    {"max_elements", static_cast<double>(settings.max_elements)},
-                                    {"max_memory", static_cast<double>(settings.max_memory)}}) {
-    RequireNotNegative(name, value);
-  }
+  CheckNumbers(settings);
   for (const auto& [name, layout] :
        {std::pair("input_layout", settings.input_layout), {"output_layout", settings.output_layout}}) {
     if (layout != "NCHW" && layout != "NHWC")
@@ -116,7 +101,6 @@ void PlanByLog(const ModelOptions& model, const std::string& log, const std::str
 void TuneBoth(const ModelOptions& model, const std::string& plan, const TuneSettings& settings) {
   TuneModelRequest request;
   CheckSettings(settings);
-  RequireNotNegative("graph_seconds", settings.graph_seconds);
   const WorkSinks sinks = SinksOf(settings);
   ModelOptions options = WithSettings(model, settings);
   const std::string log = settings.log.empty() ? plan + ".log.jsonl" : settings.log;
@@ -125,18 +109,20 @@ void TuneBoth(const ModelOptions& model, const std::string& plan, const TuneSett
   request.machine = OpenMachine(MachineOf(settings));
   request.precision = ParsePrecision(settings.precision);
   CheckOutputErrorLimit(OutputErrorLimit(LimitOf(settings.max_output_error)), request.precision);
-  QuantizeInPlace(request.precision, request.machine, sinks, &options);
+  QuantizeInPlace(
+      request.precision, [&] { return request.machine; }, sinks, &options);
   request.targets = LoadTargetsToTune({.model = options, .suite = ""});
   if (request.precision == Precision::kMixed && settings.target == kCpuDevice)
     request.quantized = QuantizedTasks(options, request.machine, sinks);
   request.accuracy = AccuracyOf(settings);
   CheckAccuracyLimits(request.accuracy);
+  request.baselines = true;
   request.log_path = log;
   request.existing_log = ExistingLog::kResume;
   request.time_budget = settings.seconds;
   request.use_database = settings.database;
   request.worker = {WorkerProgram(settings.program), "measure-worker"};
-  const TunedModel tuned =
+  const TunedTasks tuned =
       TuneModel(std::move(request), sinks, [&](std::span<const TuneRow> rows, const NetworkProgress& at) {
         sinks.Stage(fmt::format("{} convolutions, {} trials, about {:.0f} s left", rows.size(),
                                 at.trials_measured, at.left_seconds));
@@ -152,7 +138,7 @@ void OptimizePlan(const ModelOptions& model, const std::string& plan, const Opti
   CheckSettings(settings);
   OptimizeModelRequest request;
   TakeChoosing(model, settings, request);
-  request.arguments.log_path = settings.log;
+  request.log_path = settings.log;
   request.plan_path = plan;
   request.seconds = settings.seconds;
   request.existing_log = ExistingLog::kResume;

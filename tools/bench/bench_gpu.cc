@@ -55,7 +55,7 @@ class GpuBench {
     } catch (const Error& error) {
       bench_.refusal = error.what();
     }
-    bench_.cold = request_.conditions != "warm";
+    bench_.cold = request_.conditions.value_or(true);
     bench_.in_bf16 = in_bf16();
     bench_.stopped = !UnlessInterrupted([&] {
       BenchTasks(TasksOf(targets, bench_.plan));

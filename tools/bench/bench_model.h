@@ -23,7 +23,7 @@ struct BenchModelRequest {
   bool strict = false;                        // PlanLoading::strict
   std::string against = {};                   // "best", "direct"; "": as a suite says, or best
   std::string onnxruntime = {};               // its library; "": where tools/fetch-peers puts it
-  std::string conditions = "auto";            // ColdWeights
+  ColdOrWarm conditions = {};
   AccuracyLimits accuracy = {};
   double seconds = 0.5;        // for each convolution
   double network_seconds = 4;  // for a whole network, and again beside ONNX Runtime

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "graph_tuner/planner/network_source.h"
 #include "ops/graph/graph.h"
-#include "ops/onnx/onnx_import.h"
-#include "ops/qdq/qdq_model.h"
 #include "tools/cli/args.h"
 
 namespace tilesmith {
@@ -69,11 +68,7 @@ ModelEnds EndsOf(const ModelOptions& options);
 // As the options say.
 SizeLimits LimitsOf(const ModelOptions& options);
 
-// A model as a file says it, before it is imported; a built-in network as `export` writes it.
-struct ModelFile : ModelBytes {
-  std::string source;
-  ImportOptions import;  // as the options say
-};
+// The model as a file says it; a built-in network as `export` writes it.
 // Without quantising it.
 // Throws as LoadModel does for what is no model.
 ModelFile ReadModel(const ModelOptions& options);

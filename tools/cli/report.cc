@@ -13,6 +13,7 @@
 #include "graph_tuner/planner/work.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
+#include "layouts/base/text_file.h"
 #include "layouts/base/visible.h"
 #include "tools/cli/args.h"
 #include "tools/cli/streams.h"
@@ -308,7 +309,10 @@ std::string Report::ToJson() const {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-void Report::Print(bool json) const { PrintOut(json ? ToJson() : ToText(OutputColumns())); }
+void Report::Print(bool json, const std::string& save_path) const {
+  PrintOut(json ? ToJson() : ToText(OutputColumns()));
+  if (!save_path.empty()) WriteTextFile(save_path, ToJson());
+}
 
 void PrintIfInterrupted(const Report& report, bool json, const std::function<void()>& work) {
   try {

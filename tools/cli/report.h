@@ -93,7 +93,8 @@ class Report {
   // What only programs want to know: members of the JSON, behind the others, that text leaves out.
   Report& details();
   bool empty() const { return items_.empty(); }
-  void Print(bool json) const;  // to stdout (streams.h)
+  // To stdout (streams.h); its JSON to a file as well, unless that is "". Throws as WriteTextFile does.
+  void Print(bool json, const std::string& save_path = "") const;
   std::string ToText(size_t width = 0) const;
   std::string ToJson() const;
 

@@ -4,56 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
-
-#include "ops/dense/tasks.h"
-#include "templates/base/conv_template.h"
 
 namespace tilesmith {
-namespace {
-
-std::vector<ConvTask> Distinct(const std::vector<ConvWorkload>& workloads) {
-  std::vector<ConvTask> tasks;
-  std::map<std::string, size_t> by_workload;
-  for (const ConvWorkload& workload : workloads) {
-    const auto [found, added] = by_workload.try_emplace(WorkloadToString(workload), tasks.size());
-    if (added) tasks.push_back({"", workload, 0});
-    ++tasks[found->second].count;
-  }
-  return tasks;
-}
-
-}  // namespace
-
-std::vector<ConvTask> TasksOf(const Graph& graph) { return TasksOf(std::span(&graph, 1)); }
-
-std::vector<ConvTask> TasksOf(std::span<const Graph> graphs) {
-  std::vector<ConvWorkload> workloads;
-  for (const Graph& graph : graphs) {
-    for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-      if (std::optional<ConvWorkload> task = TaskOf(graph, id)) workloads.push_back(*std::move(task));
-    }
-  }
-  return Distinct(workloads);
-}
-
-std::vector<ConvTask> TasksOf(const Plan& plan) {
-  std::vector<ConvWorkload> workloads;
-  for (const NodePlan& node : plan.nodes) {
-    if (node.record) workloads.push_back(node.record->workload);
-  }
-  return Distinct(workloads);
-}
-
-std::vector<ConvTask> FusedTasksOf(std::span<const Graph> graphs, const Target& cpu) {
-  std::vector<ConvWorkload> workloads;
-  for (const Graph& graph : graphs) {
-    for (const FusablePair& pair : FusablePairs(graph)) {
-      if (!SupportingTemplates(pair.workload, cpu).empty()) workloads.push_back(pair.workload);
-    }
-  }
-  return Distinct(workloads);
-}
 
 std::string FusionText(const ConvWorkload& workload) {
   return !workload.before.empty() ? "two convs" : workload.pre.any() ? "input ops" : "";
@@ -97,14 +49,6 @@ bool LooksLikeWorkload(const std::string& whole) {
   if (letters == 1 && text.starts_with("n\"")) return true;
   return letters >= 1 && letters <= 2 && letters < text.size() && text[letters] >= '0' &&
          text[letters] <= '9';
-}
-
-std::vector<std::string> SupportingTemplates(const ConvWorkload& workload, const Target& cpu) {
-  std::vector<std::string> names;
-  for (const ConvTemplate* candidate : ConvTemplatesFor(cpu, workload)) {
-    if (candidate->Supports(workload, cpu).ok) names.emplace_back(candidate->Name());
-  }
-  return names;
 }
 
 }  // namespace tilesmith

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
 #include "layouts/transform_benchmark.h"
 #include "tools/bench/bench_gpu.h"
 #include "tools/bench/bench_model.h"
@@ -133,8 +132,7 @@ class BenchCommand : public Command {
     AddCalibration(report, request_.targets.model.quantization.get());
     AddBench(report, bench, request_.machine);
     WriteCsv(BenchRowsTable(bench), BenchTitle(bench), bench.peak_flops);
-    report.Print(json_);
-    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+    report.Print(json_, save_path_);
     if (bench.stopped) ThrowInterrupted();
     return CheckGeomean(bench.geomean);
   }
@@ -163,8 +161,7 @@ class BenchCommand : public Command {
     if (!csv_path_.empty())
       WriteResults(csv_path_, GpuBenchTable(bench), "Convolutions beside cuDNN",
                    fmt::format("{}; cuDNN {}", MachineText(request_.machine->target()), bench.cudnn));
-    report.Print(json_);
-    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+    report.Print(json_, save_path_);
     if (bench.stopped) ThrowInterrupted();
     return CheckGeomean(bench.geomean);
   }
@@ -207,9 +204,8 @@ class BenchCommand : public Command {
     const Table table = TransformTable(request_.machine);
     report.AddTable(table);
     AddOrigin(report.details(), request_.machine->target());
-    report.Print(json_);
+    report.Print(json_, save_path_);
     WriteCsv(table, "Layout transforms beside memcpy", 0);
-    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
     return 0;
   }
 
@@ -221,7 +217,7 @@ class BenchCommand : public Command {
         {fail_below_ != kNoLimit, "--fail-below"},
         {!request_.accuracy.forbidden_templates.empty(), "--forbid"},
         {std::isfinite(request_.accuracy.max_error), "--max-error"},
-        {request_.conditions != BenchModelRequest().conditions, "--conditions"},
+        {request_.conditions.has_value(), "--conditions"},
         {request_.precision == Precision::kBf16, "--precision bf16"}};
     for (const auto& [given, name] : others)
       if (given)
@@ -243,8 +239,7 @@ class BenchCommand : public Command {
     Report report;
     AddSweep(report, rows);
     AddOrigin(report.details(), request_.machine->target());
-    report.Print(json_);
-    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+    report.Print(json_, save_path_);
     WriteCsv(SweepTable(rows), "Streams of " + sweep.model.model, 0);
     if (Interrupted()) ThrowInterrupted();
     return 0;

@@ -6,7 +6,7 @@
 #include "tools/network/explain_report.h"
 #include "tools/network/plan_choice.h"
 #include "tools/quantize/in_place.h"
-#include "tools/tune/explain_types.h"
+#include "tools/tune/graph_tune_model.h"
 
 namespace tilesmith {
 namespace {
@@ -52,12 +52,13 @@ class ExplainCommand : public Command {
     QuantizeInPlace(
         precision, [&] { return OpenMachine(arguments.machine); }, SinksOf(progress), &arguments.model);
     const std::string asked = request_.node;
-    if (!asked.empty()) request_.node = NodeOfLayer(arguments.model, asked);
+    if (!asked.empty())
+      request_.node = NodeOfLayer(ModelNetwork(arguments.model, {}), arguments.model.quantization, asked);
     const ExplainedPlan explained = ExplainPlan(request_, SinksOf(progress));
     const bool typed = arguments.model.quantization || precision == Precision::kMixed;
     std::vector<TypedNode> types;
     if (!asked.empty() && typed && arguments.machine.target == kCpuDevice)
-      types = ExplainTypes(arguments, asked, SinksOf(progress));
+      types = TypesOf(asked, SinksOf(progress));
     progress.Clear();
     Report report;
     AddCalibration(report, arguments.model.quantization.get());
@@ -71,6 +72,20 @@ class ExplainCommand : public Command {
   }
 
  private:
+  std::vector<TypedNode> TypesOf(const std::string& layer, const WorkSinks& sinks) const {
+    const GraphTuningArguments& arguments = request_.arguments;
+    PlanRequest planning;
+    planning.machine = OpenMachine(arguments.machine);
+    ModelNetwork network(arguments.model, planning.machine);
+    planning.network = &network;
+    planning.quantization = arguments.model.quantization;
+    const std::vector<Record> log = LoadTuningLog(arguments, planning.machine);
+    planning.log = &log;
+    planning.open_costs = [&] { return OpenCosts(arguments, planning.machine, sinks); };
+    planning.tuning = TuningOptions(arguments, planning.machine, sinks);
+    return ExplainTypes(planning, layer, sinks);
+  }
+
   const Args* args_ = nullptr;  // while it runs
   ExplainPlanRequest request_;
   std::string layout_;

@@ -5,7 +5,6 @@
 
 #include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
 #include "ops/conv/conv.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
@@ -158,8 +157,7 @@ class GraphTuneCommand : public Command {
 
   // Where it was interrupted the page does without explanations, for which costs may have to be measured.
   void Deliver(const Report& report, ProgressLine& progress) const {
-    report.Print(json_);
-    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+    report.Print(json_, save_path_);
     if (report_path_.empty()) return;
     const GraphTuningArguments& arguments = request_.arguments;
     ReportRequest page = {.log_path = arguments.log_path,

@@ -6,7 +6,6 @@
 
 #include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
@@ -65,8 +64,8 @@ class OptimizeCommand : public Command {
     args.Group("Output");
     args.Text("-o,--output", &request_.plan_path, "Plan to write: the best so far, from the first seconds on",
               "PLAN");
-    args.Text("--log", &request_.arguments.log_path,
-              "Tuning log to write (default: the plan's path with .log.jsonl)", "LOG");
+    args.Text("--log", &request_.log_path, "Tuning log to write (default: the plan's path with .log.jsonl)",
+              "LOG");
     args.Text("--save", &save_path_, "Write what --json prints to this file, too", "FILE");
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -76,7 +75,7 @@ class OptimizeCommand : public Command {
     if (resume_ && overwrite_) throw Error(ErrorCode::kUsage, "--resume and --overwrite exclude each other");
     if (no_database_ && !request_.database_path.empty())
       throw Error(ErrorCode::kUsage, "--no-db and --db exclude each other");
-    const std::string& log = request_.arguments.log_path;
+    const std::string& log = request_.log_path;
     RequireDifferent({request_.plan_path, log.empty() ? LogPathBeside(request_.plan_path) : log, save_path_});
     RequireReplaceable(save_path_, OutputFormat::kJson, {request_.arguments.model.model});
     if (!save_path_.empty() && SizesOf(request_.arguments.model).size() > 1) {
@@ -93,9 +92,7 @@ class OptimizeCommand : public Command {
     request_.seed = static_cast<uint64_t>(seed_);
     CatchInterrupts();
     TuneView view;
-    const WorkSinks sinks = {.on_stage = [&](const std::string& text) { view.ShowLine(text); },
-                             .on_warning = [&](const std::string& text) { view.Say("warning: " + text); },
-                             .stop = &InterruptFlag()};
+    const WorkSinks sinks = SinksOf(view);
     const OptimizedModel optimized =
         OptimizeModel(request_, sinks, [&](std::span<const TuneRow> rows, const OptimizeProgress& at) {
           view.Show(rows, at.tuning, ProgressText(at));
@@ -111,13 +108,8 @@ class OptimizeCommand : public Command {
   // JSON has an object for each size of the inputs.
   void Print(const OptimizedModel& optimized) const {
     const size_t count = optimized.plans.size();
-    if (!json_ || count < 2) return Print(ReportOf(optimized, 0, count));
-    for (size_t size = 0; size < count; ++size) Print(ReportOf(optimized, size, 1));
-  }
-
-  void Print(const Report& report) const {
-    report.Print(json_);
-    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+    if (!json_ || count < 2) return ReportOf(optimized, 0, count).Print(json_, save_path_);
+    for (size_t size = 0; size < count; ++size) ReportOf(optimized, size, 1).Print(json_, save_path_);
   }
 
   // It reads `count` sizes from `first` on.
@@ -140,7 +132,7 @@ class OptimizeCommand : public Command {
     report.Fact("plans_written", "plans written", CountCell(optimized.plans_written));
     report.Fact("first_plan_seconds", "the first after",
                 {optimized.first_plan_seconds, DurationText(optimized.first_plan_seconds)});
-    const std::string& log = arguments.log_path;
+    const std::string& log = request_.log_path;
     report.Fact("log", "log", TextCell(log.empty() ? LogPathBeside(request_.plan_path) : log));
     if (optimized.database_path) report.Fact("database", "database", TextCell(*optimized.database_path));
     report.Fact("elapsed_seconds", "elapsed",

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "layouts/base/error.h"
-#include "layouts/base/text_file.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/results_file.h"
@@ -80,8 +79,7 @@ class QuantizeCommand : public Command {
     Report report;
     AddQuantization(report, request_, quantized);
     AddOrigin(report.details(), OpenMachine(request_.machine)->target());
-    report.Print(json_);
-    if (!save_path_.empty()) WriteTextFile(save_path_, report.ToJson());
+    report.Print(json_, save_path_);
     return 0;
   }
 

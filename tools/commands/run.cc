@@ -151,7 +151,8 @@ class RunNetworkCommand : public Command {
     for (const InputFile& file : files) model_.open_shapes[file.name] = file.tensor.shape();
     TakeQuantization(plan_path_, &model_);
     ProgressLine progress;
-    QuantizeInPlace(precision_, machine, SinksOf(progress), &model_);
+    QuantizeInPlace(
+        precision_, [&] { return machine; }, SinksOf(progress), &model_);
     Graph graph = LoadModel(model_);
     const Plan plan = OpenPlan(plan_path_, graph, machine, {.force = force_, .strict = strict_});
     std::vector<Tensor> inputs = InputsOf(graph, std::move(files), static_cast<uint64_t>(seed_));

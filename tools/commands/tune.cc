@@ -152,15 +152,13 @@ class TuneCommand : public Command {
 
   int Tune(const FarmClass* farm_class = nullptr) {
     TuneView view;
-    const WorkSinks sinks = {.on_stage = [&](const std::string& text) { view.ShowLine(text); },
-                             .on_warning = [&](const std::string& text) { view.Say("warning: " + text); },
-                             .stop = &InterruptFlag()};
+    const WorkSinks sinks = SinksOf(view);
     if (farm_class != nullptr) {
       request_.measure_elsewhere = [&](const std::function<void()>& sync) {
         return MakeFarmMeasurer(farm_, *farm_class, sinks, sync);
       };
     }
-    const TunedModel tuned =
+    const TunedTasks tuned =
         TuneModel(request_, sinks,
                   [&](std::span<const TuneRow> rows, const NetworkProgress& at) { view.Show(rows, at); });
     view.Clear();
@@ -170,7 +168,7 @@ class TuneCommand : public Command {
     return 0;
   }
 
-  void Print(const TunedModel& tuned) const {
+  void Print(const TunedTasks& tuned) const {
     Report report;
     report.Fact("threads", "threads", CountCell(request_.machine->threads()));
     if (!class_.empty()) report.Fact("class", "class", TextCell(class_));
@@ -194,7 +192,7 @@ class TuneCommand : public Command {
     }
   }
 
-  void CheckComplete(const TunedModel& tuned) const {
+  void CheckComplete(const TunedTasks& tuned) const {
     if (tuned.stopped) {
       throw Error(
           ErrorCode::kInterrupted,

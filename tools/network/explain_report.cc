@@ -414,4 +414,22 @@ void AddTerms(Report& report, const std::string& title, const std::vector<CostTe
     report.Note(fmt::format("and {} smaller ones: {} ms", terms.size() - shown, MoreCell(rest).text));
 }
 
+void AddTypedNodes(Report& report, const std::vector<TypedNode>& nodes) {
+  if (nodes.empty()) return;
+  Table& table = report.AddTable({"types",
+                                  "in each type, the other layers as they are",
+                                  {{"type", "type"},
+                                   {"asked", "as it is"},
+                                   {"own_seconds", "own ms"},
+                                   {"total_seconds", "network ms"},
+                                   {"output_error", "output error"}}});
+  for (const TypedNode& node : nodes) {
+    table.AddRow({TextCell(node.type),
+                  {node.is_asked, node.is_asked ? "yes" : ""},
+                  node.node_seconds ? MillisecondsCell(*node.node_seconds) : NoCell(),
+                  MillisecondsCell(node.network_seconds),
+                  {node.output_error, fmt::format("{:.2g}", node.output_error)}});
+  }
+}
+
 }  // namespace tilesmith

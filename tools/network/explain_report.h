@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph_tuner/explain/explain.h"
+#include "graph_tuner/planner/explain_types.h"
 #include "tools/cli/report.h"
 #include "tools/network/explain_plan.h"
 
@@ -16,6 +17,8 @@ namespace tilesmith {
 // `most_terms` terms and changes are listed in a row or table, the rest is added up.
 void AddExplanation(Report& report, const ExplainedPlan& explained, const std::optional<Layout>& layout,
                     size_t most_terms = std::numeric_limits<size_t>::max());
+
+void AddTypedNodes(Report& report, const std::vector<TypedNode>& nodes);
 
 // "NCHW16c -> NCHW64c", one layout when both are the same, "-" for none.
 std::string FormText(const std::optional<LayoutPair>& layouts);

@@ -3,7 +3,6 @@
 
 #include <functional>
 
-#include "graph_tuner/planner/type_choice.h"
 #include "templates/device/device.h"
 #include "tools/cli/args.h"
 #include "tools/cli/model.h"
@@ -21,18 +20,19 @@ void DeclareCalibration(Args& args, ModelOptions* model);
 // Sizes of inputs that the model leaves open, as its samples have them.
 void TakeSizesOfSamples(ModelOptions* model);
 
+// Throws Error(kUsage) for a text that is no model, but a convolution.
+void RequireModelToQuantize(const ModelOptions& model);
+
 // Calibrates the model, of several sizes of its inputs in the first, so that LoadModel quantises it; with
-// minmax, all that pays. Throws as CalibrateModel does, and Error(kUsage) for a text that is no model.
+// minmax, all that pays. Throws as CalibrateModel and RequireModelToQuantize do.
 void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOptions* model);
 
-// The same for int8, where the model has no quantization yet, on the machine that `open` gives, which is not
-// asked for otherwise. Throws Error(kUsage) for --calibrate with a precision that is neither that nor mixed,
-// whose caller decides what to quantise.
-void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
-                     ModelOptions* model);
+// Throws Error(kUsage) for --calibrate with a precision that has no int8 in it.
+void CheckCalibration(Precision precision, const ModelOptions& model);
 
-// The same on a machine that is open already.
-void QuantizeInPlace(Precision precision, const DevicePtr& machine, const WorkSinks& sinks,
+// CalibrateInPlace for int8, where the model has no quantization yet, on the machine that `open` gives, which
+// is not asked for otherwise; mixed's caller decides what to quantise. Throws as CheckCalibration does.
+void QuantizeInPlace(Precision precision, const std::function<DevicePtr()>& open, const WorkSinks& sinks,
                      ModelOptions* model);
 
 // The same of what tune and bench work on: a suite or a single convolution is taken in bytes, and has nothing
@@ -46,13 +46,5 @@ std::vector<ConvTask> QuantizedTasks(ModelOptions model, const DevicePtr& machin
 
 // What a report says of it; of null nothing.
 void AddCalibration(Report& report, const ModelQuantization* quantization);
-
-// Measured by injection: the network runs in floats up to the layer, whose output is then what it is with
-// 8-bit weights, inputs and output, and goes on in floats. On the first `samples` of the options'
-// calibration; with 0 of them the squares are 0. Every layer that the quantization has. Precondition: the
-// options have a quantization. Throws as QuantizedBytes and CalibrationInputs do, and Error(kInterrupted)
-// when it is stopped.
-QuantizedLayers QuantizedLayerErrors(const ModelOptions& model, int64_t samples, const DevicePtr& machine,
-                                     const WorkSinks& sinks);
 
 }  // namespace tilesmith

@@ -8,13 +8,13 @@
 #include <limits>
 
 #include "graph_tuner/check/output_errors.h"
+#include "graph_tuner/planner/tensor_runner.h"
 #include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "layouts/base/settings.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output_file.h"
-#include "tools/quantize/tensor_runner.h"
 
 namespace tilesmith {
 namespace {

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/planner/network_types.h"
 #include "layouts/base/error.h"
-#include "layouts/base/settings.h"
 #include "tools/cli/output_file.h"
 #include "tools/doctor/disturbance.h"
 #include "tools/quantize/calibration_inputs.h"
@@ -16,8 +14,8 @@
 
 namespace tilesmith {
 
-ModelNetwork::ModelNetwork(ModelOptions model, DevicePtr machine, QuantizationPtr calibrated)
-    : model_(std::move(model)), machine_(std::move(machine)), calibrated_(std::move(calibrated)) {
+ModelNetwork::ModelNetwork(ModelOptions model, DevicePtr machine)
+    : model_(std::move(model)), machine_(std::move(machine)) {
   model_.quantization.reset();
 }
 
@@ -32,19 +30,27 @@ std::vector<std::vector<Tensor>> ModelNetwork::Samples(const Graph& graph, int64
 }
 
 QuantizationPtr ModelNetwork::Calibrate(const WorkSinks& sinks) {
-  if (calibrated_) {
-    TakeSizesOfSamples(&model_);
-    return calibrated_;
-  }
+  if (calibrated_) return calibrated_;
   CalibrateInPlace(machine_, sinks, &model_);
-  return std::exchange(model_.quantization, nullptr);
+  return calibrated_ = std::exchange(model_.quantization, nullptr);
 }
 
-QuantizedLayers ModelNetwork::LayerErrors(const QuantizationPtr& quantization, int64_t samples,
-                                          const WorkSinks& sinks) const {
-  ModelOptions model = model_;
-  model.quantization = quantization;
-  return QuantizedLayerErrors(model, samples, machine_, sinks);
+ModelFile ModelNetwork::File() const { return ReadModel(model_); }
+
+ModelSizes::ModelSizes(const ModelOptions& model, const DevicePtr& machine) {
+  for (ModelOptions& size : SizesOf(model)) {
+    networks_.push_back(std::make_unique<ModelNetwork>(std::move(size), machine));
+    pointers_.push_back(networks_.back().get());
+  }
+}
+
+std::function<std::unique_ptr<CostSource>()> CostsOf(const GraphTuningArguments& arguments,
+                                                     const DevicePtr& machine, const WorkSinks& sinks) {
+  // Of all copies of it.
+  return [&arguments, &sinks, machine, warned = std::make_shared<bool>(false)] {
+    if (!std::exchange(*warned, true)) WarnIfDisturbed(machine, sinks);
+    return OpenCosts(arguments, machine, sinks);
+  };
 }
 
 void GraphTuneModel(const GraphTuneModelRequest& request, const WorkSinks& sinks,
@@ -53,59 +59,26 @@ void GraphTuneModel(const GraphTuneModelRequest& request, const WorkSinks& sinks
   RequireReplaceable(request.plan_path, OutputFormat::kPlan,
                      {arguments.log_path, arguments.costs_path, arguments.model.model});
   CheckGraphTuning(arguments);
-  const DevicePtr machine = OpenMachine(arguments.machine);
+  PlanRequest planning;
+  static_cast<PlanEffort&>(planning) = request;
+  planning.machine = OpenMachine(arguments.machine);
+  planning.tuning = TuningOptions(arguments, planning.machine, sinks);
+  planning.quantization = arguments.model.quantization;
+  planning.open_costs = CostsOf(arguments, planning.machine, sinks);
+  CheckOutputErrorLimit(planning.max_output_error, planning.tuning.precision);
+  CheckCalibration(planning.tuning.precision, arguments.model);
   const std::vector<ModelOptions> sizes = SizesOf(arguments.model);
-  const double end = request.begin + request.time_budget;
-  PlanRequest each;
-  static_cast<PlanEffort&>(each) = request;
-  each.machine = machine;
-  std::vector<Record> log;
-  bool warned = false;
-  each.open_costs = [&] {
-    if (!std::exchange(warned, true)) {
-      WarnIfDisturbed(machine, sinks);
-      if (each.tuning.precision == Precision::kBf16 && std::ranges::none_of(log, IsNarrow))
-        sinks.Warn("the log has no record in bf16: the plan is in f32 (tuning in bf16 adds some)");
-    }
-    return OpenCosts(arguments, machine, sinks);
-  };
-  each.tuning = TuningOptions(arguments, machine, sinks);
-  each.log = &log;
-  CheckOutputErrorLimit(each.max_output_error, each.tuning.precision);
-  std::vector<Plan> plans;  // of the sizes so far
-  each.keep = [&](const Plan& plan) {
-    std::vector<Plan> written = plans;
-    written.push_back(plan);
-    WritePlans(request.plan_path, written);
-  };
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    ModelOptions model = sizes[i];
-    if (i > 0) each.begin = NowSeconds();
-    each.time_budget = std::max(0.0, end - each.begin) / static_cast<double>(sizes.size() - i);
-    // Which layers are quantised, and how, is decided in the first size: a file's plans are of one model.
-    if (i > 0) model.quantization = plans.front().quantization;
-    if (i > 0 && model.quantization && each.max_output_error) {
-      sinks.Warn(fmt::format("{} was held to in the first size of the inputs, whose types the others have",
-                             settings::kMaxOutputError));
-      each.max_output_error.reset();
-      each.tuning.precision = Precision::kInt8;  // what stays float is f32
-    }
-    if (i == 0) {
-      QuantizeInPlace(each.tuning.precision, machine, sinks, &model);
-      log = LoadTuningLog(arguments, machine);
-    }
-    ModelNetwork network(model, machine, request.calibrated);
-    each.network = &network;
-    each.quantization = model.quantization;
-    const PlannedNetwork planned = i == 0 ? PlanNetwork(each, sinks) : PlanForm(each, sinks);
-    if (on_planned) on_planned(sizes[i], planned);
-    if (planned.stopped) {
-      throw Error(ErrorCode::kInterrupted,
-                  fmt::format("interrupted; the {} plan so far is in {}",
-                              planned.refined.check.seconds > 0 ? "fastest" : "only", request.plan_path));
-    }
-    plans.push_back(planned.refined.plan);
-  }
+  const ModelSizes networks(arguments.model, planning.machine);
+  const std::vector<Record> log = LoadTuningLog(arguments, planning.machine);
+  planning.log = &log;
+  const auto keep = [&](const std::vector<Plan>& plans) { WritePlans(request.plan_path, plans); };
+  PlanSizes(planning, networks.networks(), keep, sinks, [&](size_t size, const PlannedNetwork& planned) {
+    if (on_planned) on_planned(sizes[size], planned);
+    if (!planned.stopped) return;
+    throw Error(ErrorCode::kInterrupted,
+                fmt::format("interrupted; the {} plan so far is in {}",
+                            planned.refined.check.seconds > 0 ? "fastest" : "only", request.plan_path));
+  });
 }
 
 }  // namespace tilesmith

@@ -14,32 +14,45 @@ namespace tilesmith {
 // A MODEL as the planner sees it. What the options' own quantization says is left aside.
 class ModelNetwork : public NetworkSource {
  public:
-  // With `calibrated` that is what Calibrate gives.
-  ModelNetwork(ModelOptions model, DevicePtr machine, QuantizationPtr calibrated = {});
+  // `machine` is what it is calibrated on.
+  ModelNetwork(ModelOptions model, DevicePtr machine);
   Graph Load(const QuantizationPtr& quantization) const override;
   std::vector<std::vector<Tensor>> Samples(const Graph& graph, int64_t most) const override;
+  // The same whenever it is asked.
   QuantizationPtr Calibrate(const WorkSinks& sinks) override;
-  QuantizedLayers LayerErrors(const QuantizationPtr& quantization, int64_t samples,
-                              const WorkSinks& sinks) const override;
+  ModelFile File() const override;
 
  private:
   ModelOptions model_;
   const DevicePtr machine_;
-  const QuantizationPtr calibrated_;
+  QuantizationPtr calibrated_;
+};
+
+// A model with every size of its inputs (SizesOf).
+class ModelSizes {
+ public:
+  ModelSizes(const ModelOptions& model, const DevicePtr& machine);
+  const std::vector<NetworkSource*>& networks() const { return pointers_; }
+
+ private:
+  std::vector<std::unique_ptr<ModelNetwork>> networks_;
+  std::vector<NetworkSource*> pointers_;
 };
 
 struct GraphTuneModelRequest : PlanEffort {
-  GraphTuningArguments arguments;   // model, machine, log, and how to choose
-  std::string plan_path;            // written as soon as there is a plan worth having
-  QuantizationPtr calibrated = {};  // by which mixed quantises; null: the model is calibrated
+  GraphTuningArguments arguments;  // model, machine, log, and how to choose
+  std::string plan_path;           // written as soon as there is a plan worth having
 };
 
-// Plans every size of the model's inputs (SizesOf), one after the other, each with its share of the time that
-// is left; the file holds a plan for each, the best so far from the first solution on. `on_planned` is called
-// behind each, with the size's options. Nothing else may run in the process meanwhile. Throws as PlanNetwork
-// does, Error(kEnvironment) when the plan cannot be written, and Error(kInterrupted), which says what the
-// file holds, behind the size in which it is stopped.
+// Plans every size of the model's inputs (PlanSizes); the file holds a plan for each, the best so far from
+// the first solution on. `on_planned` is called behind each, with the size's options. Nothing else may run in
+// the process meanwhile. Throws as PlanNetwork does, Error(kEnvironment) when the plan cannot be written, and
+// Error(kInterrupted), which says what the file holds, behind the size in which it is stopped.
 void GraphTuneModel(const GraphTuneModelRequest& request, const WorkSinks& sinks,
                     const std::function<void(const ModelOptions&, const PlannedNetwork&)>& on_planned = {});
+
+// What `open_costs` of the planner's requests is; at first it warns where others use the machine.
+std::function<std::unique_ptr<CostSource>()> CostsOf(const GraphTuningArguments& arguments,
+                                                     const DevicePtr& machine, const WorkSinks& sinks);
 
 }  // namespace tilesmith

@@ -23,8 +23,8 @@ std::vector<Cell> Cells(const TuneRow& row) {
           result.best ? TextCell(result.best->template_name) : NoCell(),
           result.best ? TextCell(LayoutsText(result.best->layouts)) : NoCell(),
           TextCell(row.cold_weights ? "cold" : "warm"),
-          row.baseline ? MillisecondsCell(row.baseline->seconds) : NoCell(),
-          row.baseline && result.best ? RatioCell(row.baseline->seconds / seconds) : NoCell(),
+          row.baseline_seconds ? MillisecondsCell(*row.baseline_seconds) : NoCell(),
+          row.baseline_seconds && result.best ? RatioCell(*row.baseline_seconds / seconds) : NoCell(),
           CountCell(result.trials_measured),
           CountCell(result.layout_trials),
           CountCell(failures),
@@ -60,7 +60,7 @@ void AddTuningTable(Report& report, std::span<const TuneRow> rows) {
 }
 
 void AddNetworkTotal(Report& report, std::span<const TuneRow> rows, double network_seconds) {
-  const double onednn = OneDnnSeconds(rows);
+  const double onednn = BaselineSeconds(rows);
   if (!(network_seconds > 0)) return;
   report.Fact("network_seconds", "network ms, about", MillisecondsCell(network_seconds));
   if (!(onednn > 0)) return;

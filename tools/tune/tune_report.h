@@ -4,9 +4,9 @@
 #include <span>
 
 #include "graph_tuner/planner/plan_network.h"
+#include "graph_tuner/planner/tuning_tasks.h"
 #include "tools/cli/model.h"
 #include "tools/cli/report.h"
-#include "tools/tune/tune_model.h"
 
 namespace tilesmith {
 

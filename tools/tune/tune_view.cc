@@ -8,7 +8,10 @@
 
 #include "layouts/base/visible.h"
 #include "layouts/measure/clock.h"
+#include "tools/cli/args.h"
+#include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"
+#include "tools/cli/tasks.h"
 
 namespace tilesmith {
 namespace {
@@ -17,7 +20,7 @@ constexpr double kPeriod = 0.2;
 constexpr size_t kLinesAround = 5;  // the header, an ellipsis, two totals, and the cursor's own
 
 double SecondsOf(const TuneRow& row, const TaskView& at) {
-  const double each = at.best_seconds > 0 ? at.best_seconds : row.baseline ? row.baseline->seconds : 0;
+  const double each = at.best_seconds > 0 ? at.best_seconds : row.baseline_seconds.value_or(0);
   return static_cast<double>(row.task.count) * each;
 }
 
@@ -41,7 +44,7 @@ std::vector<Cell> Cells(const TuneRow& row, const TaskView& at, bool current) {
           CountCell(row.task.count),
           has_best ? MillisecondsCell(at.best_seconds) : NoCell(),
           has_best ? RealCell(row.task.workload.flops() / at.best_seconds * 1e-9, 0) : NoCell(),
-          has_best && row.baseline ? RatioCell(row.baseline->seconds / at.best_seconds) : NoCell(),
+          has_best && row.baseline_seconds ? RatioCell(*row.baseline_seconds / at.best_seconds) : NoCell(),
           CountCell(at.trials),
           CountCell(at.failures),
           TextCell(std::string(TaskStageName(at.stage)))};
@@ -50,7 +53,7 @@ std::vector<Cell> Cells(const TuneRow& row, const TaskView& at, bool current) {
 std::string TotalText(std::span<const TuneRow> rows, const NetworkProgress& at) {
   if (!(at.network_seconds > 0)) return "total -";
   std::string text = fmt::format("total {} ms", MillisecondsCell(at.network_seconds).text);
-  if (const double onednn = OneDnnSeconds(rows); onednn > 0) {
+  if (const double onednn = BaselineSeconds(rows); onednn > 0) {
     text +=
         fmt::format(", oneDNN {} ms ({:.2f}x)", MillisecondsCell(onednn).text, onednn / at.network_seconds);
   }
@@ -129,6 +132,12 @@ void TuneView::Say(const std::string& text) {
 void TuneView::Clear() {
   table_.Clear();
   line_.Clear();
+}
+
+WorkSinks SinksOf(TuneView& view) {
+  return {.on_stage = [&view](const std::string& text) { view.ShowLine(text); },
+          .on_warning = [&view](const std::string& text) { view.Say("warning: " + WithOptionNames(text)); },
+          .stop = &InterruptFlag()};
 }
 
 }  // namespace tilesmith

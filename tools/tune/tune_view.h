@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
+#include "graph_tuner/planner/tuning_tasks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/streams.h"
-#include "tools/tune/tune_model.h"
 
 namespace tilesmith {
 
@@ -49,5 +49,8 @@ class TuneView {
   LiveText table_;
   double next_seconds_ = 0;
 };
+
+// What it shows and says, and the user's interrupts. `view` outlives the result.
+WorkSinks SinksOf(TuneView& view);
 
 }  // namespace tilesmith

@@ -5,9 +5,11 @@
 #include <functional>
 #include <list>
 #include <stdexcept>
+#include <string_view>
 #include <type_traits>
 
 #include "tools/api/python/session.h"
+#include "tools/api/setting_list.h"
 #include "tools/api/tilesmith.h"
 
 namespace py = pybind11;
@@ -71,20 +73,25 @@ void Take(const py::dict& options, const char* name, Value& value) {
   }
 }
 
+void TakeSeconds(const py::dict& options, const char* name, double& seconds) {
+  const py::object given = options[name];
+  if (!py::isinstance<py::str>(given)) return Take(options, name, seconds);
+  seconds = tilesmith::DurationSeconds(name, given.cast<std::string>());
+}
+
+template <typename Settings>
+void TakeSettings(const py::dict& options, Settings& settings) {
+  tilesmith::VisitSettings(settings, [&](const char* name, auto& value) {
+    if constexpr (std::is_same_v<decltype(value), double&>)
+      if (std::string_view(name).ends_with("seconds")) return TakeSeconds(options, name, value);
+    Take(options, name, value);
+  });
+}
+
 tilesmith::Model Load(const py::object& given, const py::dict& parts, const py::dict& options) {
   const GivenModel model(given, parts);
   tilesmith::LoadOptions load;
-  Take(options, "plan", load.plan);
-  Take(options, "threads", load.threads);
-  Take(options, "batch", load.batch);
-  Take(options, "input_shapes", load.input_shapes);
-  Take(options, "sizes", load.sizes);
-  Take(options, "max_elements", load.max_elements);
-  Take(options, "max_memory", load.max_memory);
-  Take(options, "wait", load.wait);
-  Take(options, "target", load.target);
-  Take(options, "precision", load.precision);
-  Take(options, "strict", load.strict);
+  TakeSettings(options, load);
   const py::gil_scoped_release released;
   return model.With([&](const auto& of) { return tilesmith::Model::Load(of, load); });
 }
@@ -99,12 +106,6 @@ std::function<void(const std::string&)> Progress(const py::object& progress) {
   };
 }
 
-void TakeSeconds(const py::dict& options, const char* name, double& seconds) {
-  const py::object given = options[name];
-  if (!py::isinstance<py::str>(given)) return Take(options, name, seconds);
-  seconds = tilesmith::DurationSeconds(name, given.cast<std::string>());
-}
-
 double Seconds(const std::string& name, const py::object& duration) {
   py::dict options;
   options[name.c_str()] = duration;
@@ -113,87 +114,46 @@ double Seconds(const std::string& name, const py::object& duration) {
   return seconds;
 }
 
-// Of tune, optimize and graph_tune, each as far as it has them.
-template <typename Settings>
-Settings SettingsOf(const py::dict& options, const py::object& progress) {
+// Calls work(model, settings), whatever the model is given as.
+template <typename Settings, typename Work>
+auto Do(const py::object& given, const py::dict& parts, const py::dict& options, const py::object& progress,
+        const Work& work) {
   Settings settings;
-  TakeSeconds(options, "seconds", settings.seconds);
-  if constexpr (requires { settings.graph_seconds; })
-    TakeSeconds(options, "graph_seconds", settings.graph_seconds);
-  if constexpr (requires { settings.rounds; }) Take(options, "rounds", settings.rounds);
-  if constexpr (requires { settings.program; }) {
-    Take(options, "log", settings.log);
-    Take(options, "database", settings.database);
-    Take(options, "program", settings.program);
-  }
-  Take(options, "threads", settings.threads);
-  Take(options, "batch", settings.batch);
-  Take(options, "input_shapes", settings.input_shapes);
-  Take(options, "target", settings.target);
-  Take(options, "precision", settings.precision);
-  Take(options, "calibrate", settings.calibrate);
-  Take(options, "max_output_error", settings.max_output_error);
-  Take(options, "max_error", settings.max_error);
-  Take(options, "forbid", settings.forbid);
-  Take(options, "input_layout", settings.input_layout);
-  Take(options, "output_layout", settings.output_layout);
-  Take(options, "max_weights", settings.max_weights);
-  Take(options, "max_elements", settings.max_elements);
-  Take(options, "max_memory", settings.max_memory);
-  Take(options, "wait", settings.wait);
+  TakeSettings(options, settings);
   settings.on_progress = Progress(progress);
-  return settings;
+  const GivenModel model(given, parts);
+  const py::gil_scoped_release released;
+  return model.With([&](const auto& of) { return work(of, settings); });
 }
 
-void Tune(const py::object& given, const py::dict& parts, const std::string& plan, const py::dict& options,
+void Tune(const py::object& model, const py::dict& parts, const std::string& plan, const py::dict& options,
           const py::object& progress) {
-  const auto settings = SettingsOf<tilesmith::TuneSettings>(options, progress);
-  const GivenModel model(given, parts);
-  const py::gil_scoped_release released;
-  model.With([&](const auto& of) { tilesmith::Tune(of, plan, settings); });
+  Do<tilesmith::TuneSettings>(model, parts, options, progress, [&](const auto& of, const auto& settings) {
+    tilesmith::Tune(of, plan, settings);
+  });
 }
 
-void Optimize(const py::object& given, const py::dict& parts, const std::string& plan,
+void Optimize(const py::object& model, const py::dict& parts, const std::string& plan,
               const py::dict& options, const py::object& progress) {
-  const auto settings = SettingsOf<tilesmith::OptimizeSettings>(options, progress);
-  const GivenModel model(given, parts);
-  const py::gil_scoped_release released;
-  model.With([&](const auto& of) { tilesmith::Optimize(of, plan, settings); });
+  Do<tilesmith::OptimizeSettings>(model, parts, options, progress, [&](const auto& of, const auto& settings) {
+    tilesmith::Optimize(of, plan, settings);
+  });
 }
 
-void GraphTune(const py::object& given, const py::dict& parts, const std::string& plan,
+void GraphTune(const py::object& model, const py::dict& parts, const std::string& plan,
                const py::dict& options, const py::object& progress) {
-  const auto settings = SettingsOf<tilesmith::GraphTuneSettings>(options, progress);
   std::string log;
   Take(options, "log", log);
-  const GivenModel model(given, parts);
-  const py::gil_scoped_release released;
-  model.With([&](const auto& of) { tilesmith::GraphTune(of, log, plan, settings); });
+  Do<tilesmith::GraphTuneSettings>(
+      model, parts, options, progress,
+      [&](const auto& of, const auto& settings) { tilesmith::GraphTune(of, log, plan, settings); });
 }
 
-std::string Quantize(const py::object& given, const py::dict& parts, const std::string& output,
+std::string Quantize(const py::object& model, const py::dict& parts, const std::string& output,
                      const py::dict& options, const py::object& progress) {
-  tilesmith::QuantizeSettings settings;
-  const auto take = [&](const char* name, auto& value) { Take(options, name, value); };
-  take("calibrate", settings.calibrate);
-  take("samples", settings.samples);
-  take("method", settings.method);
-  take("percentile", settings.percentile);
-  take("activations", settings.activations);
-  take("reduce_range", settings.reduce_range);
-  take("keep", settings.keep);
-  take("keep_first", settings.keep_first);
-  take("keep_last", settings.keep_last);
-  take("op_types", settings.op_types);
-  take("external_data", settings.external_data);
-  take("check", settings.check);
-  take("threads", settings.threads);
-  take("batch", settings.batch);
-  take("input_shapes", settings.input_shapes);
-  settings.on_progress = Progress(progress);
-  const GivenModel model(given, parts);
-  const py::gil_scoped_release released;
-  return model.With([&](const auto& of) { return tilesmith::Quantize(of, output, settings); });
+  return Do<tilesmith::QuantizeSettings>(
+      model, parts, options, progress,
+      [&](const auto& of, const auto& settings) { return tilesmith::Quantize(of, output, settings); });
 }
 
 // Messages quote files, which may hold anything; Python's own conversion would fail on what is not UTF-8.

@@ -1,4 +1,4 @@
-#include "tools/quantize/tensor_runner.h"
+#include "graph_tuner/planner/tensor_runner.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,4 @@
-#include "tools/tune/explain_types.h"
-
-#include <fmt/format.h>
+#include "graph_tuner/planner/explain_types.h"
 
 #include <algorithm>
 #include <memory>
@@ -9,17 +7,9 @@
 #include "graph_tuner/planner/network_types.h"
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/visible.h"
-#include "tools/quantize/in_place.h"
-#include "tools/tune/graph_tune_model.h"
 
 namespace tilesmith {
 namespace {
-
-// The model quantised so.
-QdqFile QuantizedBy(const ModelQuantization& quantization, const ModelFile& file) {
-  QdqModel model(file, file.source, quantization.options);
-  return model.Write(QuantizersOf(quantization, file.source, model), {});
-}
 
 // The node that computes the layer's output in bytes, wherever there is one; "" where there is none.
 std::string ByteNodeOf(const QdqLayer& layer, const QdqFile& file) {
@@ -29,13 +19,14 @@ std::string ByteNodeOf(const QdqLayer& layer, const QdqFile& file) {
 
 }  // namespace
 
-std::string NodeOfLayer(const ModelOptions& model, const std::string& name) {
-  if (!model.quantization) return name;
-  const QdqFile file = QuantizedBy(*model.quantization, ReadModel(model));
+std::string NodeOfLayer(const NetworkSource& network, const QuantizationPtr& quantization,
+                        const std::string& name) {
+  if (!quantization) return name;
+  const QdqFile file = QuantizedBy(*quantization, network.File());
   const std::vector<QdqLayer>& layers = file.layers;
   auto layer = std::ranges::find_if(
       layers, [&](const QdqLayer& one) { return one.name == name || VisibleLine(one.output) == name; });
-  const Graph graph = LoadModel(model);
+  const Graph graph = network.Load(quantization);
   while (layer != layers.end()) {
     const std::string in_bytes = ByteNodeOf(*layer, file);
     if (graph.Find(in_bytes)) return in_bytes;
@@ -51,26 +42,23 @@ namespace {
 
 class TypeExplainer {
  public:
-  TypeExplainer(const GraphTuningArguments& arguments, const std::string& node, const WorkSinks& sinks)
-      : arguments_(arguments),
+  TypeExplainer(const PlanRequest& request, const std::string& node, const WorkSinks& sinks)
+      : request_(request),
+        network_(*request.network),
         node_(node),
         sinks_(sinks),
-        machine_(OpenMachine(arguments.machine)),
-        quantized_(arguments.model) {
-    if (!quantized_.quantization) CalibrateInPlace(machine_, sinks_, &quantized_);
-  }
+        quantization_(request.quantization ? request.quantization : request.network->Calibrate(sinks)) {}
 
   std::vector<TypedNode> Run() {
     if (!FindLayer()) return {};
-    const bool in_floats = !arguments_.model.quantization;
-    const std::vector<std::string>& kept = quantized_.quantization->options.keep;
+    const bool in_floats = !request_.quantization;
+    const std::vector<std::string>& kept = quantization_->options.keep;
     std::vector<std::string> others = in_floats ? weighted_ : kept;
     const bool is_kept = in_floats || std::ranges::find(kept, layer_) != kept.end();
     std::erase(others, layer_);
-    const PinnedTeam team(machine_);
-    const FloatNetwork floats = OpenFloats(ModelNetwork(quantized_, machine_), machine_);
-    costs_ = OpenCosts(arguments_, machine_, sinks_);
-    log_ = LoadTuningLog(arguments_, machine_);
+    const PinnedTeam team(request_.machine);
+    const FloatNetwork floats = OpenFloats(network_, request_.machine);
+    costs_ = request_.open_costs();
     std::vector<TypedNode> nodes = {InType("int8", others, floats)};
     others.push_back(layer_);
     nodes.push_back(InType("float", others, floats));
@@ -82,14 +70,14 @@ class TypeExplainer {
   // The title of the layer that is asked for, and those of all. With what was kept when the model was
   // planned, as far as it was calibrated.
   bool FindLayer() {
-    auto quantization = std::make_shared<ModelQuantization>(*quantized_.quantization);
+    auto quantization = std::make_shared<ModelQuantization>(*quantization_);
     quantization->options.keep.clear();
-    const ModelFile file = ReadModel(quantized_);
+    const ModelFile file = network_.File();
     const QdqModel without(file, file.source, quantization->options);
     const bool complete = std::ranges::all_of(without.tensors(), [&](const QdqTensor& tensor) {
       return quantization->tensors.contains(tensor.name);
     });
-    if (!complete) quantization->options.keep = quantized_.quantization->options.keep;
+    if (!complete) quantization->options.keep = quantization_->options.keep;
     const QdqFile quantized = QuantizedBy(*quantization, file);
     for (const QdqLayer& layer : quantized.layers) {
       if (layer.channels == 0) continue;
@@ -106,61 +94,40 @@ class TypeExplainer {
                    const FloatNetwork& floats) {
     ThrowIfStopped(sinks_.stop);
     sinks_.Stage("the layer in " + type);
-    ModelOptions model = quantized_;
-    auto quantization = std::make_shared<ModelQuantization>(*quantized_.quantization);
-    quantization->options.keep = keep;
-    model.quantization = std::move(quantization);
+    auto some = std::make_shared<ModelQuantization>(*quantization_);
+    some->options.keep = keep;
     const auto is_kept = [&](const std::string& layer) {
       return std::ranges::find(keep, layer) != keep.end();
     };
-    if (std::ranges::all_of(weighted_, is_kept)) model.quantization.reset();
-    const Graph graph = LoadModel(model);
-    GraphTuneOptions options = TuningOptions(arguments_, machine_, sinks_);
+    const QuantizationPtr quantization = std::ranges::all_of(weighted_, is_kept) ? nullptr : some;
+    const Graph graph = network_.Load(quantization);
+    GraphTuneOptions options = request_.tuning;
     options.allow_defaults = true;
-    const Plan plan = GraphTune(NetworkProblem(graph, log_, *costs_, std::move(options))).plan;
+    const Plan plan = GraphTune(NetworkProblem(graph, *request_.log, *costs_, std::move(options))).plan;
     TypedNode node = {.type = type, .network_seconds = plan.predicted_seconds};
     node.output_error = floats.errors.Of(graph, plan).error;
-    const std::string name = NodeOfLayer(model, layer_);
+    const std::string name = NodeOfLayer(network_, quantization, layer_);
     const auto planned = std::ranges::find_if(
         plan.nodes, [&](const NodePlan& one) { return one.node == name || one.node == tensor_; });
     if (planned != plan.nodes.end()) node.node_seconds = planned->predicted_seconds;
     return node;
   }
 
-  const GraphTuningArguments& arguments_;
+  const PlanRequest& request_;
+  const NetworkSource& network_;
   const std::string& node_;
   const WorkSinks& sinks_;
-  const DevicePtr machine_;
-  ModelOptions quantized_;
+  const QuantizationPtr quantization_;
   std::unique_ptr<CostSource> costs_;
-  std::vector<Record> log_;
   std::string layer_, tensor_;         // the node's title, and what it writes
   std::vector<std::string> weighted_;  // titles of all layers with weights
 };
 
 }  // namespace
 
-std::vector<TypedNode> ExplainTypes(const GraphTuningArguments& arguments, const std::string& node,
+std::vector<TypedNode> ExplainTypes(const PlanRequest& request, const std::string& node,
                                     const WorkSinks& sinks) {
-  return TypeExplainer(arguments, node, sinks).Run();
-}
-
-void AddTypedNodes(Report& report, const std::vector<TypedNode>& nodes) {
-  if (nodes.empty()) return;
-  Table& table = report.AddTable({"types",
-                                  "in each type, the other layers as they are",
-                                  {{"type", "type"},
-                                   {"asked", "as it is"},
-                                   {"own_seconds", "own ms"},
-                                   {"total_seconds", "network ms"},
-                                   {"output_error", "output error"}}});
-  for (const TypedNode& node : nodes) {
-    table.AddRow({TextCell(node.type),
-                  {node.is_asked, node.is_asked ? "yes" : ""},
-                  node.node_seconds ? MillisecondsCell(*node.node_seconds) : NoCell(),
-                  MillisecondsCell(node.network_seconds),
-                  {node.output_error, fmt::format("{:.2g}", node.output_error)}});
-  }
+  return TypeExplainer(request, node, sinks).Run();
 }
 
 }  // namespace tilesmith

@@ -1,17 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/planner/network_run.h"
-#include "graph_tuner/planner/network_types.h"
+#include "graph_tuner/planner/optimize.h"
 #include "layouts/base/error.h"
-#include "tools/tune/optimize_model.h"
 
 namespace tilesmith {
 namespace {
@@ -19,17 +16,13 @@ namespace {
 // Each type by itself, and then what they found together.
 class MixedOptimizer {
  public:
-  MixedOptimizer(const OptimizeModelRequest& request, const WorkSinks& sinks,
-                 const ShowOptimizing& on_progress)
-      : request_(request), sinks_(sinks), on_progress_(on_progress), keeps_plan_(GoesOnWithPlan(request)) {}
+  MixedOptimizer(const OptimizeRequest& request, const WorkSinks& sinks, const ShowOptimizing& on_progress)
+      : request_(request), sinks_(sinks), on_progress_(on_progress) {}
 
   OptimizedModel Run() {
-    const Target cpu = ChosenTarget(request_.arguments.machine);
-    if (keeps_plan_)
-      RequireNetwork(request_.plan_path, LoadModel(request_.arguments.model).name(),
-                     ReadPlanHeader(request_.plan_path));
     std::vector<Precision> types = {Precision::kF32, Precision::kInt8};
-    if (HasTemplates(cpu, DataType::kBf16)) types.insert(types.begin() + 1, Precision::kBf16);
+    if (HasTemplates(request_.machine->target(), DataType::kBf16))
+      types.insert(types.begin() + 1, Precision::kBf16);
     const double end = request_.begin + request_.seconds, mixing = end - kForMixing * request_.seconds;
     Tune(Precision::kF32, ShareUntil(mixing, types.size()));
     if (!optimized_.stopped) TimeARun();
@@ -86,15 +79,14 @@ class MixedOptimizer {
 
   // The plans in f32 run as they are, which they may not have done yet.
   void TimeARun() try {
-    const DevicePtr machine = OpenMachine(request_.arguments.machine);
-    const PinnedTeam team(machine);
-    const std::vector<ModelOptions> sizes = SizesOf(request_.arguments.model);
-    for (size_t i = 0; i < sizes.size(); ++i) {
+    const PinnedTeam team(request_.machine);
+    for (size_t i = 0; i < request_.sizes.size(); ++i) {
       const double began = NowSeconds();
-      Graph graph = LoadModel(sizes[i]);
+      Graph graph = request_.sizes[i]->Load(nullptr);
       load_seconds_ += NowSeconds() - began;
       std::vector<Tensor> inputs = SeededInputs(graph, request_.seed);
-      NetworkRun run(std::move(graph), optimized_.plans[i].plan, machine, std::move(inputs), sinks_.stop);
+      NetworkRun run(std::move(graph), optimized_.plans[i].plan, request_.machine, std::move(inputs),
+                     sinks_.stop);
       run_seconds_ += run.Time(2).median;
     }
   } catch (const Error& error) {
@@ -119,40 +111,36 @@ class MixedOptimizer {
       optimized_.plans = std::move(plans);
       type = name;
     }
-    if (!keeps_plan_) {
-      std::vector<Plan> plans;
-      for (const OptimizedPlan& optimized : optimized_.plans) plans.push_back(optimized.plan);
-      WritePlans(request_.plan_path, plans);
-    }
+    if (!request_.keeps_plan) request_.keep(Plans());
     sinks_.Warn("there was no time to mix types: " +
-                (keeps_plan_ ? "the plan stays what it was" : "all is in " + type));
+                (request_.keeps_plan ? "the plan stays what it was" : "all is in " + type));
+  }
+
+  std::vector<Plan> Plans() const {
+    std::vector<Plan> plans;
+    for (const OptimizedPlan& optimized : optimized_.plans) plans.push_back(optimized.plan);
+    return plans;
   }
 
   // Tunes for so many seconds; `again` says that it was tuned before, for too short a time.
   void Tune(Precision precision, double seconds, bool again = false) {
     const bool is_first = precision == Precision::kF32;
-    OptimizeModelRequest one = request_;
-    one.arguments.machine.precision = precision;
-    if (precision != Precision::kInt8) one.arguments.model.calibration = {};  // its samples' sizes are there
+    OptimizeRequest one = request_;
+    one.planning.precision = precision;
     one.begin = NowSeconds();
     one.seconds = seconds;
-    if (!is_first || again) one.existing_log = ExistingLog::kResume;
+    one.known_plans = nullptr;
     // What an earlier run has mixed stays until there is another.
-    const bool aside = !is_first || keeps_plan_;
-    const std::string path = aside
-                                 ? fmt::format("{}.{}.partial", request_.plan_path, PrecisionName(precision))
-                                 : request_.plan_path;
-    one.plan_path = path;
+    const bool aside = !is_first || request_.keeps_plan;
+    if (aside) one.keep = [](const std::vector<Plan>&) {};
+    if (!aside && again) one.known_plans = [&](std::span<const Graph>) { return Plans(); };
     OptimizedModel of_type;
     try {
-      of_type = OptimizeInOneType(std::move(one), false, sinks_, on_progress_);
+      of_type = OptimizeInOneType(one, false, sinks_, on_progress_);
     } catch (const Error& error) {
-      if (aside) std::filesystem::remove(path);
       if (precision != Precision::kInt8 || error.code() != ErrorCode::kBadModel) throw;
       return;  // what cannot be quantised; the planner says so
     }
-    if (aside) std::filesystem::remove(path);
-    if (precision == Precision::kInt8) calibrated_ = of_type.plans.front().plan.quantization;
     for (const OptimizedPlan& found : of_type.plans)
       found_.push_back({fmt::format("tuned in {}", PrecisionName(precision)), found.plan});
     optimized_.stopped = of_type.stopped;
@@ -172,23 +160,24 @@ class MixedOptimizer {
   }
 
   void Mix() {
-    GraphTuneModelRequest mixing;
-    mixing.arguments = request_.arguments;
-    mixing.arguments.tuning.allow_defaults = true;
+    PlanRequest mixing;
+    mixing.machine = request_.machine;
+    mixing.tuning = request_.planning;
+    mixing.tuning.allow_defaults = true;
     mixing.hurried = true;
-    mixing.calibrated = calibrated_;
-    mixing.plan_path = request_.plan_path;
     mixing.begin = NowSeconds();
     // What it ends with takes a while.
     mixing.time_budget = std::max(0.0, left() - MixingSeconds() / 2);
     mixing.max_weight_bytes = request_.max_weight_bytes;
     mixing.max_output_error = request_.max_output_error;
     mixing.known = found_;
-    size_t size = 0;
+    mixing.open_costs = request_.open_costs_to_mix;
     try {
-      GraphTuneModel(mixing, sinks_, [&](const ModelOptions&, const PlannedNetwork& tuned) {
-        Take(optimized_.plans.at(size++), tuned);
-      });
+      const std::vector<Record> log = request_.load_log();
+      mixing.log = &log;
+      PlanSizes(
+          mixing, request_.sizes, request_.keep, sinks_,
+          [&](size_t size, const PlannedNetwork& planned) { Take(optimized_.plans.at(size), planned); });
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kInterrupted) throw;
       optimized_.stopped = true;
@@ -205,14 +194,13 @@ class MixedOptimizer {
     plan.seconds_saved = both_ran ? plan.untuned.seconds - plan.measurement.seconds : 0;
     if (tuned.output_error) optimized_.differences.push_back({.error = *tuned.output_error});
     optimized_.types.push_back(tuned.types);
+    optimized_.stopped |= tuned.stopped;
     if (optimized_.plans_written++ == 0) optimized_.first_plan_seconds = NowSeconds() - request_.begin;
   }
 
-  const OptimizeModelRequest& request_;
+  const OptimizeRequest& request_;
   const WorkSinks& sinks_;
   const ShowOptimizing& on_progress_;
-  const bool keeps_plan_;
-  std::shared_ptr<const ModelQuantization> calibrated_;
   std::vector<RivalPlan> found_;
   std::vector<std::pair<std::string, std::vector<OptimizedPlan>>> by_type_;  // but for f32
   double load_seconds_ = 0, run_seconds_ = 0;                                // of the network in f32
@@ -221,7 +209,7 @@ class MixedOptimizer {
 
 }  // namespace
 
-OptimizedModel OptimizeMixed(const OptimizeModelRequest& request, const WorkSinks& sinks,
+OptimizedModel OptimizeMixed(const OptimizeRequest& request, const WorkSinks& sinks,
                              const ShowOptimizing& on_progress) {
   return MixedOptimizer(request, sinks, on_progress).Run();
 }
