@@ -68,6 +68,12 @@ std::string_view WaitPolicyName(WaitPolicy policy) {
   return "";
 }
 
+WaitPolicy ParseWaitPolicy(std::string_view name) {
+  for (const WaitPolicy policy : kWaitPolicies)
+    if (WaitPolicyName(policy) == name) return policy;
+  throw Error(ErrorCode::kUsage, fmt::format("wait is \"{}\" (known: spin, yield, sleep)", name));
+}
+
 // The order of what is advanced and of whether somebody sleeps is the same for all threads.
 void Generation::Advance() {
   value_.fetch_add(1, std::memory_order_seq_cst);

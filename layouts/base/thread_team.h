@@ -28,6 +28,8 @@ enum class WaitPolicy {
 inline constexpr WaitPolicy kWaitPolicies[] = {WaitPolicy::kSpin, WaitPolicy::kYield, WaitPolicy::kSleep};
 // "spin", "yield", "sleep".
 std::string_view WaitPolicyName(WaitPolicy policy);
+// Throws Error(kUsage) for an unknown name.
+WaitPolicy ParseWaitPolicy(std::string_view name);
 
 // A number that grows, and threads that wait until it has.
 class Generation {

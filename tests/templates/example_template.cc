@@ -83,14 +83,13 @@ class ExampleKernel : public ConvKernel {
  public:
   ExampleKernel(Schedule schedule, const ConvWeights& weights)
       : s_(std::move(schedule)),
-        weights_(weights.weights, weights.weights + ElementCount(s_.workload.weights_shape())),
-        bias_(s_.workload.oc) {
-    if (weights.bias != nullptr) std::copy_n(weights.bias, bias_.size(), bias_.data());
-  }
+        weights_(FloatsPart(weights.parts, weights.weights, ElementCount(s_.workload.weights_shape()),
+                            ElementCount(s_.workload.weights_shape()))),
+        bias_(FloatsPart(weights.parts, weights.bias, s_.workload.oc, s_.workload.oc)) {}
 
   int64_t Tasks(int) const override { return Grid(0).tasks(); }
   TaskGrid Grid(int) const override { return GridOf(s_); }
-  std::span<const std::byte> PackedWeights() const override { return std::as_bytes(std::span(weights_)); }
+  std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const ConvWorkload& w = s_.workload;
@@ -120,19 +119,19 @@ class ExampleKernel : public ConvKernel {
 
   float SumAt(const float* image, int64_t o, int64_t y, int64_t x) const {
     const ConvWorkload& w = s_.workload;
-    float sum = bias_[o];
+    float sum = bias_.floats()[o];
     for (int64_t tap = 0; tap < w.ic * w.kh * w.kw; ++tap) {
       const int64_t c = tap / (w.kh * w.kw), i = tap / w.kw % w.kh, j = tap % w.kw;
       const int64_t iy = y * w.sh - w.ph + i * (w.dh + 1), ix = x * w.sw - w.pw + j * (w.dw + 1);
       if (iy < 0 || iy >= w.ih || ix < 0 || ix >= w.iw) continue;
       const int64_t offset = s_.in.ChannelOffset(c) + iy * s_.in.row_bytes + ix * s_.in.pixel_bytes;
-      sum += weights_[o * w.ic * w.kh * w.kw + tap] * *BytesPast(image, offset);
+      sum += weights_.floats()[o * w.ic * w.kh * w.kw + tap] * *BytesPast(image, offset);
     }
     return sum;
   }
 
   const Schedule s_;
-  std::vector<float> weights_, bias_;
+  const SharedBuffer weights_, bias_;
 };
 
 std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target&, const ConvWeights& weights) {

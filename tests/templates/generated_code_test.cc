@@ -5,6 +5,7 @@
 
 #include "layouts/random_tensor.h"
 #include "templates/base/workload_data.h"
+#include "templates/winograd_int8/config.h"
 #include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
@@ -49,6 +50,8 @@ TEST_P(GeneratedCode, SaysNothingOfWhereItLies) {
   const ConvTemplate& conv_template = *GetParam();
   Target cpu = TestCpu();
   if (cpu.isa == Isa::kAvx512) cpu.vnni = cpu.bf16 = cpu.amx = true;
+  // It leaves bytes that are multiplied in fours to others.
+  if (&conv_template == &WinogradInt8Template()) cpu.vnni = cpu.bf16 = cpu.amx = false;
   if (!conv_template.RunsOn(cpu).ok) GTEST_SKIP() << conv_template.RunsOn(cpu).reason;
   int seen = 0;
   for (uint64_t seed = 0; seed < 4000 && seen < 25 && !HasFailure(); ++seed) {

@@ -9,6 +9,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/fork_gate.h"
 #include "layouts/base/visible.h"
+#include "tools/api/compiled_model.h"
 #include "tools/api/model_from_graph.h"
 #include "tools/api/model_impl.h"
 #include "tools/api/settings.h"
@@ -20,39 +21,9 @@ namespace tilesmith {
 
 namespace {
 
-InputShapes ShapesOf(const std::vector<UserTensor>& tensors) {
-  InputShapes shapes;
-  for (const UserTensor& tensor : tensors) shapes.push_back(tensor.shape);
-  return shapes;
-}
-
-std::vector<TensorInfo> Describe(const std::vector<UserTensor>& tensors) {
-  std::vector<TensorInfo> infos;
-  infos.reserve(tensors.size());
-  for (const UserTensor& tensor : tensors) {
-    infos.push_back({tensor.name,
-                     {tensor.shape.begin(), tensor.shape.end()},
-                     tensor.layout.WithType(DataType::kF32).ToString(),
-                     std::string(DataTypeName(tensor.layout.type())),
-                     static_cast<size_t>(PaddedElementCount(tensor.shape, tensor.layout)),
-                     static_cast<size_t>(PaddedBytes(tensor.shape, tensor.layout))});
-  }
-  return infos;
-}
-
-PreparedSize PrepareCompiled(std::shared_ptr<const CompiledNetwork> network) {
-  PreparedSize size;
-  size.network = std::move(network);
-  size.shapes = ShapesOf(size.network->inputs);
-  size.inputs = Describe(size.network->inputs);
-  size.outputs = Describe(size.network->outputs);
-  size.predicted_seconds = size.network->origin.predicted_seconds;
-  return size;
-}
-
 PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, BufferPool* pool) {
   const std::shared_ptr<const Tail> tail = graph.tail();
-  PreparedSize size = PrepareCompiled(CompileNetwork(std::move(graph), plan, machine, nullptr, pool));
+  PreparedSize size = SizeOf(CompileNetwork(std::move(graph), plan, machine, nullptr, pool));
   size.tail = tail;
   if (tail == nullptr) return size;
   size.outputs.clear();
@@ -81,9 +52,6 @@ bool ReadIfOpen(const ModelOptions& asked, ModelOptions* base) {
 
 struct Model::Loader {
   static Model Load(ModelOptions asked, const LoadOptions& options);
-
- private:
-  static Model LoadCompiledFile(const std::string& path, const LoadOptions& options);
 };
 
 Model Model::Load(const std::string& model, const LoadOptions& options) {
@@ -91,35 +59,6 @@ Model Model::Load(const std::string& model, const LoadOptions& options) {
 }
 Model Model::Load(const ModelMemory& model, const LoadOptions& options) {
   return Loader::Load(OptionsOf(model), options);
-}
-
-// Its networks are the sizes that it takes.
-Model Model::Loader::LoadCompiledFile(const std::string& path, const LoadOptions& options) {
-  if (!options.plan.empty() || options.batch > 0 || !options.input_shapes.empty() ||
-      options.precision != "f32") {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("{} is compiled: plan, batch, input_shapes and precision are what "
-                            "it says itself",
-                            path));
-  }
-  const auto file = std::make_shared<const CompiledFile>(path);
-  const Target cpu = CappedCpu("");
-  const int threads = options.threads > 0 ? options.threads : cpu.cores;
-  const auto prepare = [=, wait = ParseWait(options.wait)](const InputShapes* shapes) {
-    return PrepareCompiled(LoadCompiled(*file, cpu, threads, wait, shapes));
-  };
-  auto impl = std::make_shared<Impl>();
-  auto first = std::make_shared<const PreparedSize>(prepare(nullptr));
-  impl->device = first->network->device;
-  if (options.strict && impl->device->threads() != threads) {
-    throw Error(ErrorCode::kUsage, fmt::format("{}: compiled for {} threads, asked to run with {}", path,
-                                               impl->device->threads(), threads));
-  }
-  const size_t others = file->networks().size() - 1;
-  impl->sizes = std::make_unique<PreparedSizes>(
-      std::move(first), SizesLimit{others, others > 0 ? SIZE_MAX : 0},
-      [prepare](const InputShapes& shapes, bool) { return prepare(&shapes); });
-  return Model(std::move(impl));
 }
 
 Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
@@ -130,7 +69,7 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
         ErrorCode::kUsage,
         fmt::format("precision is \"{}\" (known: f32, tf32; a plan says its own types)", options.precision));
   }
-  if (!asked.memory && IsCompiledFile(asked.model)) return LoadCompiledFile(asked.model, options);
+  if (!asked.memory && IsCompiledFile(asked.model)) return CompiledModel::Load(asked.model, options);
   auto impl = std::make_shared<Impl>();
   const DevicePtr machine =
       OpenMachine({.threads = options.strict ? options.threads : ThreadsFor(options.plan, options.threads),

@@ -182,6 +182,7 @@ class TILESMITH_API Model {
 
  private:
   friend class Session;
+  friend struct CompiledModel;
   friend struct ModelFromGraph;
   struct Impl;
   struct Loader;

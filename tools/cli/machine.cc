@@ -44,19 +44,6 @@ void DeclareRounding(Args& args, Precision* precision) {
                    "tf32: GPUs may round what they multiply (default f32)");
 }
 
-Target CappedCpu(const std::string& max_isa) {
-  const char* variable = std::getenv("TILESMITH_MAX_ISA");
-  const std::string cap = !max_isa.empty() ? max_isa : variable != nullptr ? variable : "";
-  Target cpu = DetectCpu();
-  if (cap.empty()) return cpu;
-  try {
-    return CapIsa(cpu, ParseIsa(cap));
-  } catch (const Error& error) {
-    throw Error(error.code(),
-                fmt::format("{}: {}", max_isa.empty() ? "TILESMITH_MAX_ISA" : "--max-isa", error.what()));
-  }
-}
-
 namespace {
 
 // One of those that the variable names already, where it is set; the driver counts from 0 what it names. Who
@@ -111,12 +98,6 @@ Target DetectGpu(const std::string& target) {
 
 }  // namespace
 
-WaitPolicy ParseWait(std::string_view name) {
-  for (const WaitPolicy policy : kWaitPolicies)
-    if (WaitPolicyName(policy) == name) return policy;
-  throw Error(ErrorCode::kUsage, fmt::format("wait is \"{}\" (known: spin, yield, sleep)", name));
-}
-
 Target ChosenTarget(const MachineOptions& options) {
   const bool tf32 = options.precision == Precision::kTf32;
   if (options.target == kCpuDevice) {
@@ -155,7 +136,7 @@ DevicePtr OpenMachine(const MachineOptions& options) {
                             settings::kThreads, target.cores, options.threads));
   }
   return OpenDevice(target, options.threads > 0 ? static_cast<int>(options.threads) : target.cores,
-                    ParseWait(options.wait));
+                    ParseWaitPolicy(options.wait));
 }
 
 }  // namespace tilesmith

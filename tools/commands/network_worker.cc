@@ -69,7 +69,7 @@ class NetworkWorkerCommand : public Command {
   int RunCompiled(const DevicePtr& machine) {
     const CompiledFile file(model_.model);
     const auto compiled =
-        LoadCompiled(file, machine->target(), machine->threads(), ParseWait(machine_options_.wait));
+        LoadCompiled(file, machine->target(), machine->threads(), ParseWaitPolicy(machine_options_.wait));
     NetworkRun network(compiled, InputsOf(compiled->inputs, ReadInputs(inputs_), kNetworkSeed));
     if (!outputs_path_.empty()) {
       network.Run();

@@ -120,7 +120,7 @@ class RunNetworkCommand : public Command {
     std::vector<InputFile> files = ReadInputs(inputs_);
     const Target cpu = ChosenTarget(machine_options_);
     const int threads = machine_options_.threads > 0 ? static_cast<int>(machine_options_.threads) : cpu.cores;
-    const auto network = LoadCompiled(file, cpu, threads, ParseWait(machine_options_.wait));
+    const auto network = LoadCompiled(file, cpu, threads, ParseWaitPolicy(machine_options_.wait));
     const CompiledOrigin& origin = network->origin;
     std::vector<Tensor> inputs = InputsOf(network->inputs, std::move(files), static_cast<uint64_t>(seed_));
     const PinnedTeam team(network->device);

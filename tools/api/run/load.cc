@@ -9,7 +9,7 @@
 namespace tilesmith {
 
 Model Model::Load(const std::string& model, const LoadOptions& options) {
-  if (IsCompiledFile(model)) return LoadCompiledModel(model, options);
+  if (IsCompiledFile(model)) return CompiledModel::Load(model, options);
   throw Error(ErrorCode::kUsage,
               fmt::format("{} is no compiled network: libtilesmith_run runs what `tilesmith compile` writes, "
                           "libtilesmith loads models, too",

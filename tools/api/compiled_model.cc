@@ -1,0 +1,73 @@
+#include "tools/api/compiled_model.h"
+
+#include <fmt/format.h>
+
+#include "graph_tuner/compiled/compiled_file.h"
+#include "layouts/base/error.h"
+#include "layouts/base/fork_gate.h"
+#include "tools/api/model_impl.h"
+
+namespace tilesmith {
+namespace {
+
+InputShapes ShapesOf(const std::vector<UserTensor>& tensors) {
+  InputShapes shapes;
+  for (const UserTensor& tensor : tensors) shapes.push_back(tensor.shape);
+  return shapes;
+}
+
+std::vector<TensorInfo> Describe(const std::vector<UserTensor>& tensors) {
+  std::vector<TensorInfo> infos;
+  infos.reserve(tensors.size());
+  for (const UserTensor& tensor : tensors) {
+    infos.push_back({tensor.name,
+                     {tensor.shape.begin(), tensor.shape.end()},
+                     tensor.layout.WithType(DataType::kF32).ToString(),
+                     std::string(DataTypeName(tensor.layout.type())),
+                     static_cast<size_t>(PaddedElementCount(tensor.shape, tensor.layout)),
+                     static_cast<size_t>(PaddedBytes(tensor.shape, tensor.layout))});
+  }
+  return infos;
+}
+
+}  // namespace
+
+PreparedSize SizeOf(std::shared_ptr<const CompiledNetwork> network) {
+  PreparedSize size;
+  size.network = std::move(network);
+  size.shapes = ShapesOf(size.network->inputs);
+  size.inputs = Describe(size.network->inputs);
+  size.outputs = Describe(size.network->outputs);
+  size.predicted_seconds = size.network->origin.predicted_seconds;
+  return size;
+}
+
+Model CompiledModel::Load(const std::string& path, const LoadOptions& options) {
+  if (!options.plan.empty() || options.batch > 0 || !options.input_shapes.empty() ||
+      options.precision != "f32") {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} is compiled: plan, batch, input_shapes and precision are what "
+                            "it says itself",
+                            path));
+  }
+  const auto file = std::make_shared<const CompiledFile>(path);
+  const Target cpu = CappedCpu("");
+  const int threads = options.threads > 0 ? options.threads : cpu.cores;
+  const auto prepare = [=, wait = ParseWaitPolicy(options.wait)](const InputShapes* shapes) {
+    return SizeOf(LoadCompiled(*file, cpu, threads, wait, shapes));
+  };
+  auto impl = std::make_shared<Model::Impl>();
+  auto first = std::make_shared<const PreparedSize>(prepare(nullptr));
+  impl->device = first->network->device;
+  if (options.strict && impl->device->threads() != threads) {
+    throw Error(ErrorCode::kUsage, fmt::format("{}: compiled for {} threads, asked to run with {}", path,
+                                               impl->device->threads(), threads));
+  }
+  const size_t others = file->networks().size() - 1;
+  impl->sizes = std::make_unique<PreparedSizes>(
+      std::move(first), SizesLimit{others, others > 0 ? SIZE_MAX : 0},
+      [prepare](const InputShapes& shapes, bool) { return prepare(&shapes); });
+  return Model(std::move(impl));
+}
+
+}  // namespace tilesmith
