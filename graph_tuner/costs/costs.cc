@@ -123,64 +123,6 @@ std::string KindOfLayout(const Shape& shape, const std::string& canonical) {
   return Layout::Nhwc().ToString() + canonical.substr(order.size());
 }
 
-}  // namespace
-
-double TransformCosts::Seconds(const Shape& shape, const Layout& from, const Layout& to) {
-  if (from == to || SameMemory(shape, from, to)) return 0;
-  const std::tuple key = {shape, from, to};
-  if (const auto known = known_.find(key); known != known_.end()) return known->second;
-  return known_[key] = FromFile(FourSizes(shape), CanonicalLayout(shape, from), CanonicalLayout(shape, to));
-}
-
-double TransformCosts::CopySeconds(const Shape& shape, const Layout& layout) {
-  const Layout canonical = CanonicalLayout(shape, layout);
-  return FromFile(FourSizes(shape), canonical, canonical);
-}
-
-bool TransformCosts::IsInterpolated(const Shape& shape, const Layout& from, const Layout& to) const {
-  return estimates_.contains(
-      KeyOf(FourSizes(shape), CanonicalLayout(shape, from), CanonicalLayout(shape, to)));
-}
-
-std::optional<double> TransformCosts::Interpolate(const Shape& shape, const Layout& from,
-                                                  const Layout& to) const {
-  const std::string from_kind = KindOfLayout(shape, from.ToString());
-  const std::string to_kind = KindOfLayout(shape, to.ToString());
-  const auto wanted = static_cast<double>(ElementCount(shape));
-  struct Point {
-    double elements = 0, seconds = 0;
-  };
-  std::optional<Point> below, above;
-  for (const auto& [key, seconds] : file_.figures()) {
-    if (FieldOf(key, "kind") != "transform") continue;
-    const Shape other = ParseShape(FieldOf(key, "shape"));
-    if (other.empty() || KindOfLayout(other, FieldOf(key, "from")) != from_kind ||
-        KindOfLayout(other, FieldOf(key, "to")) != to_kind)
-      continue;
-    const auto elements = static_cast<double>(ElementCount(other));
-    if (elements <= wanted && (!below || elements > below->elements)) below = Point{elements, seconds};
-    if (elements >= wanted && (!above || elements < above->elements)) above = Point{elements, seconds};
-  }
-  if (!below || !above || above->elements > kInterpolationSpan * below->elements) return std::nullopt;
-  if (above->elements == below->elements) return (below->seconds + above->seconds) / 2;
-  const double share = (wanted - below->elements) / (above->elements - below->elements);
-  return below->seconds + share * (above->seconds - below->seconds);
-}
-
-double TransformCosts::FromFile(const Shape& shape, const Layout& from, const Layout& to) {
-  const CostKey key = KeyOf(shape, from, to);
-  if (const auto known = file_.Find(key)) return *known;
-  if (const auto estimated = estimates_.find(key); estimated != estimates_.end()) return estimated->second;
-  if (interpolate_ && from != to) {
-    if (const auto estimate = Interpolate(shape, from, to)) return estimates_[key] = *estimate;
-  }
-  const double seconds = measure_(shape, from, to);
-  file_.Add(key, seconds);
-  return seconds;
-}
-
-namespace {
-
 constexpr int kWarmUps = 2;
 constexpr SamplingPlan kSampling = {.min_samples = 3, .max_samples = 40, .seconds = 6e-3};
 constexpr double kSlowSeconds = 50e-3;
@@ -270,6 +212,60 @@ class Measured final : public CostSource {
 };
 
 }  // namespace
+
+double TransformCosts::Seconds(const Shape& shape, const Layout& from, const Layout& to) {
+  if (from == to || SameMemory(shape, from, to)) return 0;
+  const std::tuple key = {shape, from, to};
+  if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  return known_[key] = FromFile(FourSizes(shape), CanonicalLayout(shape, from), CanonicalLayout(shape, to));
+}
+
+double TransformCosts::CopySeconds(const Shape& shape, const Layout& layout) {
+  const Layout canonical = CanonicalLayout(shape, layout);
+  return FromFile(FourSizes(shape), canonical, canonical);
+}
+
+bool TransformCosts::IsInterpolated(const Shape& shape, const Layout& from, const Layout& to) const {
+  return estimates_.contains(
+      KeyOf(FourSizes(shape), CanonicalLayout(shape, from), CanonicalLayout(shape, to)));
+}
+
+std::optional<double> TransformCosts::Interpolate(const Shape& shape, const Layout& from,
+                                                  const Layout& to) const {
+  const std::string from_kind = KindOfLayout(shape, from.ToString());
+  const std::string to_kind = KindOfLayout(shape, to.ToString());
+  const auto wanted = static_cast<double>(ElementCount(shape));
+  struct Point {
+    double elements = 0, seconds = 0;
+  };
+  std::optional<Point> below, above;
+  for (const auto& [key, seconds] : file_.figures()) {
+    if (FieldOf(key, "kind") != "transform") continue;
+    const Shape other = ParseShape(FieldOf(key, "shape"));
+    if (other.empty() || KindOfLayout(other, FieldOf(key, "from")) != from_kind ||
+        KindOfLayout(other, FieldOf(key, "to")) != to_kind)
+      continue;
+    const auto elements = static_cast<double>(ElementCount(other));
+    if (elements <= wanted && (!below || elements > below->elements)) below = Point{elements, seconds};
+    if (elements >= wanted && (!above || elements < above->elements)) above = Point{elements, seconds};
+  }
+  if (!below || !above || above->elements > kInterpolationSpan * below->elements) return std::nullopt;
+  if (above->elements == below->elements) return (below->seconds + above->seconds) / 2;
+  const double share = (wanted - below->elements) / (above->elements - below->elements);
+  return below->seconds + share * (above->seconds - below->seconds);
+}
+
+double TransformCosts::FromFile(const Shape& shape, const Layout& from, const Layout& to) {
+  const CostKey key = KeyOf(shape, from, to);
+  if (const auto known = file_.Find(key)) return *known;
+  if (const auto estimated = estimates_.find(key); estimated != estimates_.end()) return estimated->second;
+  if (interpolate_ && from != to) {
+    if (const auto estimate = Interpolate(shape, from, to)) return estimates_[key] = *estimate;
+  }
+  const double seconds = measure_(shape, from, to);
+  file_.Add(key, seconds);
+  return seconds;
+}
 
 std::unique_ptr<CostSource> MeasuredCosts(DevicePtr device, const CostOptions& options,
                                           std::vector<std::string>* warnings) {

@@ -25,29 +25,6 @@ double SecondsOn(const CrossingPrices::Points& points, double bytes) {
          (bytes - before.first) * (after.second - before.second) / (after.first - before.first);
 }
 
-}  // namespace
-
-double CrossingPrices::Seconds(Crossing crossing, double bytes) const {
-  double seconds = 0;
-  for (const Distance& distance : distances_) seconds += SecondsOn(distance.Of(crossing), bytes);
-  return distances_.empty() ? 0 : seconds / static_cast<double>(distances_.size());
-}
-
-CrossingPrices CrossingPrices::At(const CorePlacement& placement) const {
-  if (!(placement.barrier_seconds > 0) || distances_.size() <= 1) return *this;
-  const auto off = [&](const Distance& distance) {
-    return DistanceGap(distance.barrier_seconds, placement.barrier_seconds);
-  };
-  return CrossingPrices({*std::ranges::min_element(distances_, {}, off)});
-}
-
-CrossingPrices CrossingPrices::Nearest() const {
-  if (distances_.size() <= 1) return *this;
-  return CrossingPrices({*std::ranges::min_element(distances_, {}, &Distance::barrier_seconds)});
-}
-
-namespace {
-
 constexpr int64_t kMeasuredBytes[] = {16 << 10, 128 << 10, 1 << 20};  // of each thread
 constexpr std::string_view kNames[] = {"read", "write", "weights"};   // of crossings
 
@@ -73,6 +50,25 @@ std::optional<int64_t> ParseDistance(std::string_view text) {
 }
 
 }  // namespace
+
+double CrossingPrices::Seconds(Crossing crossing, double bytes) const {
+  double seconds = 0;
+  for (const Distance& distance : distances_) seconds += SecondsOn(distance.Of(crossing), bytes);
+  return distances_.empty() ? 0 : seconds / static_cast<double>(distances_.size());
+}
+
+CrossingPrices CrossingPrices::At(const CorePlacement& placement) const {
+  if (!(placement.barrier_seconds > 0) || distances_.size() <= 1) return *this;
+  const auto off = [&](const Distance& distance) {
+    return DistanceGap(distance.barrier_seconds, placement.barrier_seconds);
+  };
+  return CrossingPrices({*std::ranges::min_element(distances_, {}, off)});
+}
+
+CrossingPrices CrossingPrices::Nearest() const {
+  if (distances_.size() <= 1) return *this;
+  return CrossingPrices({*std::ranges::min_element(distances_, {}, &Distance::barrier_seconds)});
+}
 
 CrossingMeasure CrossingMeasureOf(const Device& device) {
   if (device.threads() == 1 || !device.ReadsHostMemory()) return {};

@@ -89,6 +89,27 @@ ExplainedChoice Explained(const SolvedNetwork& network, const FixedNode& fixed, 
           Differences(network.graph(), network.best, plan, fixed.node)};
 }
 
+// Which variables are a node's: the others say which transforms are made, and follow from these.
+std::vector<bool> NodeVariablesOf(const BuiltProblem& built) {
+  std::vector<bool> of_nodes(built.problem.size(), false);
+  for (const NodeVariables& vars : built.nodes) {
+    if (vars.in) of_nodes[*vars.in] = true;
+    if (vars.out) of_nodes[*vars.out] = true;
+  }
+  return of_nodes;
+}
+
+std::vector<NodeChange> ChangesOf(const SolvedNetwork& network, const Plan& plan, const Assignment& here) {
+  const BuiltProblem& built = network.built();
+  std::vector<NodeChange> changes;
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    const NodeId node = network.graph().Find(plan.nodes[i].node).value();
+    if (ChosenBy(built, here, node) != ChosenBy(built, network.assignment, node))
+      changes.push_back({network.best.nodes[i], plan.nodes[i]});
+  }
+  return changes;
+}
+
 }  // namespace
 
 SolvedNetwork SolveNetwork(const NetworkProblem& problem, const Corrections& corrections) {
@@ -157,31 +178,6 @@ Plan BestPlanWith(const SolvedNetwork& network, const std::vector<FixedNode>& fi
   const Solution solution = network.problem.Solve(WithFixed(network.built(), fixed));
   return network.problem.PlanOf(network.priced, solution);
 }
-
-namespace {
-
-// Which variables are a node's: the others say which transforms are made, and follow from these.
-std::vector<bool> NodeVariablesOf(const BuiltProblem& built) {
-  std::vector<bool> of_nodes(built.problem.size(), false);
-  for (const NodeVariables& vars : built.nodes) {
-    if (vars.in) of_nodes[*vars.in] = true;
-    if (vars.out) of_nodes[*vars.out] = true;
-  }
-  return of_nodes;
-}
-
-std::vector<NodeChange> ChangesOf(const SolvedNetwork& network, const Plan& plan, const Assignment& here) {
-  const BuiltProblem& built = network.built();
-  std::vector<NodeChange> changes;
-  for (size_t i = 0; i < plan.nodes.size(); ++i) {
-    const NodeId node = network.graph().Find(plan.nodes[i].node).value();
-    if (ChosenBy(built, here, node) != ChosenBy(built, network.assignment, node))
-      changes.push_back({network.best.nodes[i], plan.nodes[i]});
-  }
-  return changes;
-}
-
-}  // namespace
 
 std::vector<RankedPlan> BestPlans(const SolvedNetwork& network, int count) {
   const BuiltProblem& built = network.built();

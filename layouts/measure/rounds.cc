@@ -1,6 +1,7 @@
 #include "layouts/measure/rounds.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "layouts/measure/quantile.h"
@@ -19,21 +20,27 @@ std::vector<size_t> RoundsLike(const std::vector<PlacementRange>& rounds, const 
   return alike;
 }
 
-// Rounds like the one that is least of them.
+// Rounds like `least`, of which none is better placed.
+std::vector<size_t> RoundsFrom(const std::vector<PlacementRange>& rounds, const CorePlacement& least) {
+  std::vector<size_t> alike = RoundsLike(rounds, least);
+  std::erase_if(alike, [&](size_t i) { return IsBetter(rounds[i].least, least); });
+  return alike;
+}
+
+// Equal placements are counted once: those of one thread all are, and there can be a million of them.
 std::vector<size_t> LargestAlike(const std::vector<PlacementRange>& rounds) {
-  std::vector<size_t> largest;
+  std::map<std::pair<double, double>, size_t> counts;
+  size_t largest = 0;
   CorePlacement best;
-  for (const PlacementRange& anchor : rounds) {
-    std::vector<size_t> alike;
-    for (const size_t i : RoundsLike(rounds, anchor.least))
-      if (!IsBetter(rounds[i].least, anchor.least)) alike.push_back(i);
-    if (alike.size() < largest.size() ||
-        (alike.size() == largest.size() && !(alike.empty() || IsBetter(anchor.least, best))))
-      continue;
-    largest = std::move(alike);
-    best = anchor.least;
+  for (const auto& [least, most] : rounds) {
+    const auto [found, is_new] = counts.try_emplace({least.barrier_seconds, least.arithmetic_seconds});
+    if (is_new) found->second = RoundsFrom(rounds, least).size();
+    const size_t count = found->second;
+    if (count < largest || (count == largest && count > 0 && !IsBetter(least, best))) continue;
+    largest = count;
+    best = least;
   }
-  return largest;
+  return RoundsFrom(rounds, best);
 }
 
 }  // namespace

@@ -150,6 +150,10 @@ std::string ScaledDown(std::string text) {
     const bool of_workloads = !lacks("--suite") || std::regex_search(text, std::regex("bench \\S*ic[0-9]"));
     text += of_workloads ? " --time 1ms" : " --time 1ms --network-time 10ms";
   }
+  // Other tests run meanwhile, and threads that wait for each other are slow where they have no core each.
+  if (std::regex_search(text, std::regex("tilesmith (tune|graph-tune|explain|bench|run) ")) &&
+      !std::regex_search(text, std::regex("--(threads|cores|streams|sweep|help|farm|target) ?")))
+    text += " --threads 1";
   return text;
 }
 

@@ -63,12 +63,6 @@ class LogDistillCommand : public Command {
   bool json_ = false;
 };
 
-}  // namespace
-
-std::unique_ptr<Command> MakeLogDistillCommand() { return std::make_unique<LogDistillCommand>(); }
-
-namespace {
-
 class LogMergeCommand : public Command {
  public:
   std::string_view Name() const override { return "merge"; }
@@ -135,12 +129,6 @@ class LogMergeCommand : public Command {
   ProgressLine progress_;
 };
 
-}  // namespace
-
-std::unique_ptr<Command> MakeLogMergeCommand() { return std::make_unique<LogMergeCommand>(); }
-
-namespace {
-
 class LogExportCommand : public Command {
  public:
   std::string_view Name() const override { return "export"; }
@@ -185,12 +173,6 @@ class LogExportCommand : public Command {
   std::string output_;
   bool json_ = false;
 };
-
-}  // namespace
-
-std::unique_ptr<Command> MakeLogExportCommand() { return std::make_unique<LogExportCommand>(); }
-
-namespace {
 
 class LogImportCommand : public Command {
  public:
@@ -296,6 +278,12 @@ class LogImportCommand : public Command {
 };
 
 }  // namespace
+
+std::unique_ptr<Command> MakeLogDistillCommand() { return std::make_unique<LogDistillCommand>(); }
+
+std::unique_ptr<Command> MakeLogMergeCommand() { return std::make_unique<LogMergeCommand>(); }
+
+std::unique_ptr<Command> MakeLogExportCommand() { return std::make_unique<LogExportCommand>(); }
 
 std::unique_ptr<Command> MakeLogImportCommand() { return std::make_unique<LogImportCommand>(); }
 

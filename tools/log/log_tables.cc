@@ -147,12 +147,6 @@ class LogBestCommand : public Command {
   bool all_layouts_ = false, json_ = false;
 };
 
-}  // namespace
-
-std::unique_ptr<Command> MakeLogBestCommand() { return std::make_unique<LogBestCommand>(); }
-
-namespace {
-
 Cell OptionalCount(const std::optional<int64_t>& count) { return count ? CountCell(*count) : NoCell(); }
 
 class LogStatsCommand : public Command {
@@ -245,6 +239,8 @@ class LogStatsCommand : public Command {
 };
 
 }  // namespace
+
+std::unique_ptr<Command> MakeLogBestCommand() { return std::make_unique<LogBestCommand>(); }
 
 std::unique_ptr<Command> MakeLogStatsCommand() { return std::make_unique<LogStatsCommand>(); }
 

@@ -35,16 +35,6 @@ void Describe(const std::vector<std::unique_ptr<Command>>& commands, const std::
   }
 }
 
-}  // namespace
-
-std::vector<CommandDescription> DescribeCommands() {
-  std::vector<CommandDescription> descriptions;
-  Describe(MakeCommands(), "", descriptions);
-  return descriptions;
-}
-
-namespace {
-
 // Text as troff prints it: no hyphen becomes typographic, no line is taken for a request.
 std::string Troff(std::string_view text) {
   std::string escaped;
@@ -108,18 +98,6 @@ std::string OverviewPage(const std::vector<CommandDescription>& commands) {
     page += fmt::format(".TP\n.BR {} (1)\n{}\n", Troff(PageName(command.name)), Troff(command.purpose));
   return page + ".SH EXIT STATUS\n" + Troff(kExitCodes);
 }
-
-}  // namespace
-
-std::map<std::string, std::string> ManPages() {
-  const std::vector<CommandDescription> commands = DescribeCommands();
-  std::map<std::string, std::string> pages{{"tilesmith.1", OverviewPage(commands)}};
-  for (const CommandDescription& command : commands)
-    pages[PageName(command.name) + ".1"] = CommandPage(command);
-  return pages;
-}
-
-namespace {
 
 // "-o,--output" -> {"-o", "--output"}
 std::vector<std::string> Names(const ArgumentDescription& argument) {
@@ -213,6 +191,20 @@ std::string ZshList(const std::vector<CommandDescription>& commands, size_t pref
 }
 
 }  // namespace
+
+std::vector<CommandDescription> DescribeCommands() {
+  std::vector<CommandDescription> descriptions;
+  Describe(MakeCommands(), "", descriptions);
+  return descriptions;
+}
+
+std::map<std::string, std::string> ManPages() {
+  const std::vector<CommandDescription> commands = DescribeCommands();
+  std::map<std::string, std::string> pages{{"tilesmith.1", OverviewPage(commands)}};
+  for (const CommandDescription& command : commands)
+    pages[PageName(command.name) + ".1"] = CommandPage(command);
+  return pages;
+}
 
 std::string BashCompletion() {
   std::string words_of, values_of;

@@ -165,6 +165,58 @@ void RunGuest(Impl& impl) {
   error.Rethrow();
 }
 
+constexpr const char* kNames[] = {TILESMITH_ONEDNN};
+constexpr SystemLibrary kOneDnn = {"oneDNN", "which ours is set beside", kNames};
+
+std::atomic<bool> opened = false;
+
+void* Library() {
+  static void* const library = [] {
+    void* const found = RequireLibrary(kOneDnn);
+    opened = true;
+    return found;
+  }();
+  return library;
+}
+
+// Set before the library is there, which need not come.
+std::mutex cap_mutex;
+std::optional<Isa> wanted_cap, cap;                    // wanted; what oneDNN was told
+thread_local int wanted_threads = 0, threads_set = 0;  // 0: as OpenMP has it
+
+void CapNow() {
+  const std::lock_guard lock(cap_mutex);
+  if (!wanted_cap || cap == wanted_cap) return;
+  const auto widest = *wanted_cap == Isa::kAvx512 ? dnnl::cpu_isa::all
+                      : *wanted_cap == Isa::kAvx2 ? dnnl::cpu_isa::avx2
+                                                  : dnnl::cpu_isa::sse41;
+  if (dnnl::set_max_cpu_isa(widest) != dnnl::status::success) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("oneDNN refuses to be capped at {}: it has already made a primitive",
+                            IsaName(*std::exchange(wanted_cap, cap))));
+  }
+  cap = wanted_cap;
+}
+
+thread_local int turns = 0;
+
+// Pinned as the calling thread's own team is, which sleeps.
+void StartOpenMpThreads() {
+  Prepare();
+  ThreadTeam& team = CurrentTeam();
+  team.Rest();
+  const std::span<const int> cores = team.cores();
+  OnOpenMp(TwinThreads(), [&](int thread) {
+    if (static_cast<size_t>(thread) < cores.size()) KeepOn(cores[static_cast<size_t>(thread)]);
+  });
+}
+
+// Those that wait for the next region.
+void EndOpenMpThreads() {
+  constexpr int kSoft = 1;
+  TheOpenMp().pause_resource(kSoft, TheOpenMp().initial_device());
+}
+
 }  // namespace
 
 OneDnnPrimitive::OneDnnPrimitive(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -311,43 +363,6 @@ void OneDnnConv::ConnectResidual(const OneDnnPrimitive& producer, bool overwrite
   impl_->Rebind(DNNL_ARG_DST, destination);
 }
 
-namespace {
-
-constexpr const char* kNames[] = {TILESMITH_ONEDNN};
-constexpr SystemLibrary kOneDnn = {"oneDNN", "which ours is set beside", kNames};
-
-std::atomic<bool> opened = false;
-
-void* Library() {
-  static void* const library = [] {
-    void* const found = RequireLibrary(kOneDnn);
-    opened = true;
-    return found;
-  }();
-  return library;
-}
-
-// Set before the library is there, which need not come.
-std::mutex cap_mutex;
-std::optional<Isa> wanted_cap, cap;                    // wanted; what oneDNN was told
-thread_local int wanted_threads = 0, threads_set = 0;  // 0: as OpenMP has it
-
-void CapNow() {
-  const std::lock_guard lock(cap_mutex);
-  if (!wanted_cap || cap == wanted_cap) return;
-  const auto widest = *wanted_cap == Isa::kAvx512 ? dnnl::cpu_isa::all
-                      : *wanted_cap == Isa::kAvx2 ? dnnl::cpu_isa::avx2
-                                                  : dnnl::cpu_isa::sse41;
-  if (dnnl::set_max_cpu_isa(widest) != dnnl::status::success) {
-    throw Error(ErrorCode::kInternal,
-                fmt::format("oneDNN refuses to be capped at {}: it has already made a primitive",
-                            IsaName(*std::exchange(wanted_cap, cap))));
-  }
-  cap = wanted_cap;
-}
-
-}  // namespace
-
 void* onednn::FindSymbol(const char* name) { return RequireSymbol(Library(), kOneDnn, name); }
 
 void onednn::Prepare() {
@@ -376,29 +391,6 @@ void PrepareOneDnn(const Device& machine) {
   OneDnnSetThreads(machine.threads());
   Library();
 }
-
-namespace {
-
-thread_local int turns = 0;
-
-// Pinned as the calling thread's own team is, which sleeps.
-void StartOpenMpThreads() {
-  Prepare();
-  ThreadTeam& team = CurrentTeam();
-  team.Rest();
-  const std::span<const int> cores = team.cores();
-  OnOpenMp(TwinThreads(), [&](int thread) {
-    if (static_cast<size_t>(thread) < cores.size()) KeepOn(cores[static_cast<size_t>(thread)]);
-  });
-}
-
-// Those that wait for the next region.
-void EndOpenMpThreads() {
-  constexpr int kSoft = 1;
-  TheOpenMp().pause_resource(kSoft, TheOpenMp().initial_device());
-}
-
-}  // namespace
 
 OneDnnTurn::OneDnnTurn() {
   if (turns == 0) StartOpenMpThreads();

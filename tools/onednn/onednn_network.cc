@@ -173,50 +173,6 @@ class Assembler {
   const std::vector<OneDnnNetwork::Step>& nodes_;
 };
 
-}  // namespace
-
-std::unique_ptr<OneDnnNetwork> OneDnnNetwork::Create(const Graph& graph, const OneDnnChoice& choice,
-                                                     const Target& cpu, const EndLayouts& ends,
-                                                     std::string* refusal, DataType floats) {
-  auto network = std::make_unique<OneDnnNetwork>();
-  const Assembler assembler(graph, choice, cpu, ends, floats, network->nodes_);
-  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
-    std::string reason;
-    Twin twin = assembler.Make(id, &reason);
-    if (twin == nullptr) {
-      if (refusal != nullptr) *refusal = fmt::format("node \"{}\": {}", graph.node(id).name, reason);
-      return nullptr;
-    }
-    network->nodes_.push_back({graph.node(id).name, std::move(twin)});
-    network->ops_.push_back(graph.node(id).op);
-  }
-  network->inputs_ = graph.GraphInputs();
-  for (const Graph::NodeId id : graph.outputs()) {
-    const Node& node = graph.node(id);
-    network->outputs_.push_back(MakeOneDnnBuffer(node.shape, EndLayout(node, ends.outputs)));
-    network->outputs_.back()->Connect(0, *network->nodes_[id].twin);
-  }
-  return network;
-}
-
-std::vector<std::string> OneDnnNetwork::GuestTypes() const {
-  std::vector<std::string> types;
-  for (size_t i = 0; i < nodes_.size(); ++i)
-    if (nodes_[i].twin->IsGuest()) types.emplace_back(ops_[i]->Type());
-  return types;
-}
-
-void OneDnnNetwork::Run(const StopFlag* stop) {
-  const OneDnnTurn turn;
-  for (const Step& node : nodes_) {
-    ThrowIfStopped(stop);
-    node.twin->Run();
-  }
-  for (const auto& output : outputs_) output->Run();
-}
-
-namespace {
-
 using Twin = std::unique_ptr<OneDnnPrimitive>;
 
 Twin Refuse(std::string* refusal, std::string reason) {
@@ -267,6 +223,46 @@ bool AllEqual(std::span<const Shape> shapes) {
 }
 
 }  // namespace
+
+std::unique_ptr<OneDnnNetwork> OneDnnNetwork::Create(const Graph& graph, const OneDnnChoice& choice,
+                                                     const Target& cpu, const EndLayouts& ends,
+                                                     std::string* refusal, DataType floats) {
+  auto network = std::make_unique<OneDnnNetwork>();
+  const Assembler assembler(graph, choice, cpu, ends, floats, network->nodes_);
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    std::string reason;
+    Twin twin = assembler.Make(id, &reason);
+    if (twin == nullptr) {
+      if (refusal != nullptr) *refusal = fmt::format("node \"{}\": {}", graph.node(id).name, reason);
+      return nullptr;
+    }
+    network->nodes_.push_back({graph.node(id).name, std::move(twin)});
+    network->ops_.push_back(graph.node(id).op);
+  }
+  network->inputs_ = graph.GraphInputs();
+  for (const Graph::NodeId id : graph.outputs()) {
+    const Node& node = graph.node(id);
+    network->outputs_.push_back(MakeOneDnnBuffer(node.shape, EndLayout(node, ends.outputs)));
+    network->outputs_.back()->Connect(0, *network->nodes_[id].twin);
+  }
+  return network;
+}
+
+std::vector<std::string> OneDnnNetwork::GuestTypes() const {
+  std::vector<std::string> types;
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    if (nodes_[i].twin->IsGuest()) types.emplace_back(ops_[i]->Type());
+  return types;
+}
+
+void OneDnnNetwork::Run(const StopFlag* stop) {
+  const OneDnnTurn turn;
+  for (const Step& node : nodes_) {
+    ThrowIfStopped(stop);
+    node.twin->Run();
+  }
+  for (const auto& output : outputs_) output->Run();
+}
 
 Twin MakeOneDnnTwin(const Op& op, std::span<const Shape> inputs, const Layout& layout, std::string* refusal) {
   TILESMITH_CHECK(!inputs.empty(), "{}", op.Signature());
