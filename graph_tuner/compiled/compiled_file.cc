@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <tuple>
 
 #include "layouts/base/check.h"
@@ -294,6 +293,21 @@ CompiledFile::CompiledFile(const std::string& path, bool verify) : path_(path) {
     Refuse(error.what());
   }
   if (networks_.empty()) Refuse("holds no network");
+  constexpr int kMostThreads = 1 << 12;
+  for (const CompiledSummary& network : networks_) {
+    if (network.threads < 1 || network.threads > kMostThreads)
+      Refuse(fmt::format("a network for {} threads", network.threads));
+    for (const UserTensor& tensor : network.inputs) CheckEnd(tensor);
+    for (const UserTensor& tensor : network.outputs) CheckEnd(tensor);
+  }
+}
+
+void CompiledFile::CheckEnd(const UserTensor& tensor) const {
+  try {
+    CheckShape(tensor.shape, {.tensor_elements = kMaxTensorElements});
+  } catch (const Error& error) {
+    Refuse(error.what());
+  }
 }
 
 void CompiledFile::ReadHeader(bool verify) {
@@ -462,7 +476,6 @@ class TableCheck {
 
 void BuildKernels(CompiledNetwork& network) {
   network.kernels.resize(network.recipes.size());
-  std::vector<std::exception_ptr> errors(network.recipes.size());
   ForEachIndex(
       std::ssize(network.recipes),
       [&](int64_t i) {
@@ -483,12 +496,10 @@ void BuildKernels(CompiledNetwork& network) {
 
 }  // namespace
 
-std::shared_ptr<const CompiledNetwork> CompiledFile::Load(size_t index, DevicePtr device) const {
+std::shared_ptr<CompiledNetwork> CompiledFile::ReadTables(size_t index) const {
   const CompiledSummary& summary = networks_.at(index);
-  TILESMITH_CHECK(device->target() == summary.target && device->threads() == summary.threads);
   const auto network = std::make_shared<CompiledNetwork>();
   network->origin = summary.origin;
-  network->device = std::move(device);
   network->inputs = summary.inputs;
   network->outputs = summary.outputs;
   try {
@@ -501,6 +512,18 @@ std::shared_ptr<const CompiledNetwork> CompiledFile::Load(size_t index, DevicePt
     ForEachTable(*network, [&](auto& table) { reader.Read(table); });
     reader.ExpectEnd();
     TableCheck(*network).Run();
+  } catch (const Error& error) {
+    Refuse(error.what());
+  }
+  return network;
+}
+
+std::shared_ptr<const CompiledNetwork> CompiledFile::Load(size_t index, DevicePtr device) const {
+  const CompiledSummary& summary = networks_.at(index);
+  TILESMITH_CHECK(device->target() == summary.target && device->threads() == summary.threads);
+  const std::shared_ptr<CompiledNetwork> network = ReadTables(index);
+  network->device = std::move(device);
+  try {
     BuildKernels(*network);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInterrupted) throw;

@@ -52,13 +52,17 @@ class CompiledFile {
   // threads, or else for the most below, or else for the fewest. Throws Error(kUsage) saying what is there
   // and what would be needed, where none fits.
   size_t Choose(const Target& cpu, int threads, const std::vector<Shape>* inputs = nullptr) const;
+  // Reads the tables of a network as Load does, and builds nothing. Throws Error(kBadModel).
+  void Check(size_t index) const { ReadTables(index); }
   // Precondition: a device with the network's target and threads. Throws Error(kBadModel).
   std::shared_ptr<const CompiledNetwork> Load(size_t index, DevicePtr device) const;
 
  private:
   struct Mapping;
+  std::shared_ptr<CompiledNetwork> ReadTables(size_t index) const;
   [[noreturn]] void Refuse(const std::string& reason) const;
   void ReadHeader(bool verify);
+  void CheckEnd(const UserTensor& tensor) const;
 
   const std::string path_;
   std::shared_ptr<const Mapping> mapping_;

@@ -11,7 +11,7 @@ std::span<const std::byte> PackedWeightsOf(const Kernel& kernel) {
 }
 
 std::unique_ptr<Kernel> BuildKernelOf(const KernelRecipe& recipe, const Device& device,
-                                    const ConvWeights& weights) {
+                                      const ConvWeights& weights) {
   if (recipe.kind == StepKind::kTransform)
     return device.BuildTransform(recipe.output, recipe.from, recipe.to);
   if (recipe.kind == StepKind::kCopy) return device.BuildCopy(recipe.images, recipe.image_bytes);

@@ -1,5 +1,5 @@
-// Kernels of compiled networks as values: what is needed to build one, and to build it again of the parts that
-// it was made of.
+// Kernels of compiled networks as values: what is needed to build one, and to build it again of the parts
+// that it was made of.
 #pragma once
 
 #include <memory>

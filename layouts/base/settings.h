@@ -12,14 +12,14 @@ namespace tilesmith::settings {
 
 inline constexpr std::string_view kCalibrate = "`calibrate`", kCosts = "`costs`", kForbid = "`forbid`",
                                   kInputShapes = "`input_shapes`", kMaxElements = "`max_elements`",
-                                  kMaxError = "`max_error`", kMaxIsa = "`max_isa`",
-                                  kMaxMemory = "`max_memory`", kMaxOutputError = "`max_output_error`",
-                                  kMaxWeights = "`max_weights`", kPercentile = "`percentile`",
-                                  kPrecision = "`precision`", kRounds = "`rounds`", kSolver = "`solver`",
-                                  kTarget = "`target`", kThreads = "`threads`";
+                                  kMaxError = "`max_error`", kMaxMemory = "`max_memory`",
+                                  kMaxOutputError = "`max_output_error`", kMaxWeights = "`max_weights`",
+                                  kPercentile = "`percentile`", kPrecision = "`precision`",
+                                  kRounds = "`rounds`", kSolver = "`solver`", kTarget = "`target`",
+                                  kThreads = "`threads`";
 
-inline constexpr std::array kAll = {
-    kCalibrate,      kCosts,      kForbid,     kInputShapes, kMaxElements, kMaxError, kMaxIsa, kMaxMemory,
-    kMaxOutputError, kMaxWeights, kPercentile, kPrecision,   kRounds,      kSolver,   kTarget, kThreads};
+inline constexpr std::array kAll = {kCalibrate, kCosts,     kForbid,         kInputShapes, kMaxElements,
+                                    kMaxError,  kMaxMemory, kMaxOutputError, kMaxWeights,  kPercentile,
+                                    kPrecision, kRounds,    kSolver,         kTarget,      kThreads};
 
 }  // namespace tilesmith::settings

@@ -13,7 +13,6 @@
 
 #include "layouts/base/cpu_quota.h"
 #include "layouts/base/error.h"
-#include "layouts/base/settings.h"
 #include "layouts/base/thread_team.h"
 
 namespace tilesmith {
@@ -138,19 +137,6 @@ Target CapIsa(Target cpu, Isa cap) {
     cpu.vnni = cpu.bf16 = cpu.amx = false;
   }
   return cpu;
-}
-
-Target CappedCpu(const std::string& max_isa) {
-  const char* variable = std::getenv("TILESMITH_MAX_ISA");
-  const std::string cap = !max_isa.empty() ? max_isa : variable != nullptr ? variable : "";
-  Target cpu = DetectCpu();
-  if (cap.empty()) return cpu;
-  try {
-    return CapIsa(cpu, ParseIsa(cap));
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", max_isa.empty() ? "TILESMITH_MAX_ISA" : settings::kMaxIsa,
-                                          error.what()));
-  }
 }
 
 }  // namespace tilesmith

@@ -60,8 +60,5 @@ Target DetectCpu();
 // `cpu` with its ISA lowered to at most `cap`, without what only the ISA it had comes with; this is how
 // narrower machines are emulated.
 Target CapIsa(Target cpu, Isa cap);
-// DetectCpu, capped to what `max_isa` names, or, where that is "", the environment variable
-// TILESMITH_MAX_ISA. Throws Error(kUsage) for an unknown name.
-Target CappedCpu(const std::string& max_isa);
 
 }  // namespace tilesmith

@@ -371,6 +371,15 @@ TEST_F(InstalledTest, CMakeFindsItAndTheExamplesRun) {
   const ProgramResult sizes = Run({Build() + "/sizes", kNetwork, "64", "96", "64"});
   EXPECT_EQ(sizes.exit_code, 0) << sizes.err;
   EXPECT_EQ(sizes.out, "1x1000 of f32\n1x1000 of f32\n1x1000 of f32\n");
+  const std::string compiled = Directory().File("network.tsc");
+  ASSERT_EQ(Run({Prefix() + "/bin/tilesmith", "compile", kNetwork, "-o", compiled}).exit_code, 0);
+  const ProgramResult alone = Run({Build() + "/classify_compiled", compiled});
+  ASSERT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_EQ(alone.out, c.out);
+  EXPECT_EQ(Run({Build() + "/classify_c", compiled}).out, c.out);
+  const ProgramResult model = Run({Build() + "/classify_compiled", kNetwork});
+  EXPECT_EQ(model.exit_code, 2);
+  EXPECT_THAT(model.err, testing::HasSubstr("is no compiled network"));
   EXPECT_EQ(Run({Build() + "/classify", "resnet51"}).exit_code, 1);
   EXPECT_EQ(Run({Build() + "/classify_c", "resnet51"}).exit_code, 2);
 }

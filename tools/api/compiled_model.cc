@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "graph_tuner/compiled/compiled_file.h"
 #include "layouts/base/error.h"
 #include "layouts/base/fork_gate.h"
@@ -51,7 +53,9 @@ Model CompiledModel::Load(const std::string& path, const LoadOptions& options) {
                             path));
   }
   const auto file = std::make_shared<const CompiledFile>(path);
-  const Target cpu = CappedCpu("");
+  const char* const cap = std::getenv("TILESMITH_MAX_ISA");
+  const bool capped = cap != nullptr && *cap != '\0';
+  const Target cpu = capped ? CapIsa(DetectCpu(), ParseIsa(cap)) : DetectCpu();
   const int threads = options.threads > 0 ? options.threads : cpu.cores;
   const auto prepare = [=, wait = ParseWaitPolicy(options.wait)](const InputShapes* shapes) {
     return SizeOf(LoadCompiled(*file, cpu, threads, wait, shapes));

@@ -44,6 +44,19 @@ void DeclareRounding(Args& args, Precision* precision) {
                    "tf32: GPUs may round what they multiply (default f32)");
 }
 
+Target CappedCpu(const std::string& max_isa) {
+  const char* variable = std::getenv("TILESMITH_MAX_ISA");
+  const std::string cap = !max_isa.empty() ? max_isa : variable != nullptr ? variable : "";
+  Target cpu = DetectCpu();
+  if (cap.empty()) return cpu;
+  try {
+    return CapIsa(cpu, ParseIsa(cap));
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("{}: {}", max_isa.empty() ? "TILESMITH_MAX_ISA" : "--max-isa", error.what()));
+  }
+}
+
 namespace {
 
 // One of those that the variable names already, where it is set; the driver counts from 0 what it names. Who

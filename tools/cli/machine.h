@@ -35,7 +35,10 @@ void DeclareRounding(Args& args, Precision* precision);
 // every barrier would wait for a time slice; Error(kEnvironment) where there is no such device. A device with
 // a number is chosen by CUDA_VISIBLE_DEVICES, which processes started later have, too.
 DevicePtr OpenMachine(const MachineOptions& options);
-// The same without opening it.
+// The CPU alone, capped to what `max_isa` names, or, where that is "", the environment variable
+// TILESMITH_MAX_ISA.
+Target CappedCpu(const std::string& max_isa);
+// The same of any target.
 Target ChosenTarget(const MachineOptions& options);
 // Throws Error(kUsage) naming what is done on CPUs only, where this is none.
 void RequireCpu(const DevicePtr& machine, std::string_view what);

@@ -60,8 +60,8 @@ class CompileCommand : public Command {
     const std::vector<ModelOptions> sizes = SizesOf(model_);
     for (const ModelOptions& size : sizes) {
       for (const DevicePtr& machine : machines) {
-        progress.Show(fmt::format("network {} of {}", networks.size() + 1, sizes.size() * machines.size()));
         networks.push_back(Compile(size, machine, &pool));
+        progress.Show(fmt::format("network {} of {}", networks.size(), sizes.size() * machines.size()));
       }
     }
     progress.Clear();
@@ -69,7 +69,10 @@ class CompileCommand : public Command {
     ReplaceFile(path_, [&] { bytes = Write(networks); });
     Report report;
     report.Fact("network", "network", TextCell(networks.front()->origin.network));
-    report.Fact("networks", "networks", CountCell(std::ssize(networks)));
+    AddOrigin(report.details(), networks.front()->device->target());
+    report.details().Fact("graph_hash", "", TextCell(networks.front()->origin.graph_hash));
+    report.details().Fact("file", "", TextCell(path_));
+    report.Fact("networks", "networks in it", CountCell(std::ssize(networks)));
     report.Fact("file_bytes", "file MiB", MebibytesCell(bytes));
     report.Print(json_);
     return 0;

@@ -1,0 +1,133 @@
+// `tilesmith compile`, and who takes what it writes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/support/ops/onnx_model.h"
+#include "tests/support/temporary_files.h"
+#include "tests/tools/cli.h"
+#include "tools/api/tilesmith.h"
+#include "tools/cli/npz.h"
+
+namespace tilesmith {
+namespace {
+
+using testing::HasSubstr;
+
+class CompileTest : public testing::Test {
+ protected:
+  static const std::vector<std::string>& Sizes() {
+    static const std::vector<std::string> sizes = {"input=1x3x64x64", "input=1x3x64x48"};
+    return sizes;
+  }
+
+  std::string Compiled(std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments = {"compile", "squeezenet1_1", "-o",
+                                          path_,     "--input-shape", Sizes()[0]};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = Tilesmith(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("networks in it"));
+    return path_;
+  }
+
+  // What `run` gives for it.
+  std::vector<NamedTensor> OutputsOf(std::vector<std::string> arguments) const {
+    const std::string file = folder_.File("outputs.npz");
+    arguments.insert(arguments.begin(), "run");
+    arguments.insert(arguments.end(), {"--runs", "1", "--output", file});
+    const ProgramResult result = Tilesmith(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return ReadNpz(file);
+  }
+
+  static void ExpectSame(const std::vector<NamedTensor>& got, const std::vector<NamedTensor>& wanted) {
+    ASSERT_EQ(got.size(), wanted.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].first, wanted[i].first);
+      const Tensor &a = got[i].second, &b = wanted[i].second;
+      ASSERT_EQ(a.bytes(), b.bytes());
+      EXPECT_TRUE(std::equal(a.raw(), a.raw() + a.bytes(), b.raw()));
+    }
+  }
+
+  const TemporaryDirectory folder_;
+  const std::string path_ = folder_.File("network.tsc");
+};
+
+TEST_F(CompileTest, RunsAsTheModelDoes) {
+  const std::string file = Compiled({"--for-threads", "1", "--for-threads", "2", "--for", "portable"});
+  for (const std::string threads : {"1", "2"}) {
+    ExpectSame(OutputsOf({file, "--threads", threads, "--verify"}),
+               OutputsOf({"squeezenet1_1", "--input-shape", Sizes()[0], "--threads", threads, "--max-isa",
+                          "portable"}));
+  }
+  const ProgramResult profile = Tilesmith({"run", file, "--runs", "2", "--profile", "--threads", "1"});
+  EXPECT_EQ(profile.exit_code, 0) << profile.err;
+  EXPECT_THAT(profile.out, HasSubstr("features.0"));
+  EXPECT_THAT(profile.out, HasSubstr("compiled"));
+}
+
+TEST_F(CompileTest, TheInterfaceLoadsIt) {
+  const Model model = Model::Load(Compiled({"--input-shape", Sizes()[1], "--threads", "1"}), {.threads = 1});
+  EXPECT_EQ(model.threads(), 1);
+  ASSERT_EQ(model.inputs().size(), 1U);
+  EXPECT_EQ(model.inputs()[0].name, "input");
+  Session session = model.NewSession();
+  for (const int64_t width : {64, 48, 64}) {
+    const std::vector<int64_t> shape = {1, 3, 64, width};
+    const std::vector<float> image(static_cast<size_t>(3 * 64 * width), 0.25F);
+    const Model plain = Model::Load(
+        "squeezenet1_1", {.threads = 1, .input_shapes = {"input=1x3x64x" + std::to_string(width)}});
+    Session wanted = plain.NewSession();
+    const OutputTensor expected = wanted.Run({{.data = image.data(), .shape = shape}})[0];
+    const OutputTensor& got = session.Run({{.data = image.data(), .shape = shape}})[0];
+    ASSERT_EQ(got.bytes, expected.bytes);
+    EXPECT_EQ(std::memcmp(got.data, expected.data, got.bytes), 0) << width;
+  }
+  const std::vector<float> image(size_t{3} * 64 * 32, 0.25F);
+  const std::vector<int64_t> unknown = {1, 3, 64, 32};
+  EXPECT_THROW(session.Run({{.data = image.data(), .shape = unknown}}), Error);
+}
+
+TEST_F(CompileTest, WhatItCannotDoIsRefusedByName) {
+  ExpectRefusal({"compile", "squeezenet1_1"}, 2, "-o FILE is required");
+  ExpectRefusal({"compile", "resnet51", "-o", path_}, 2, "resnet51");
+  ExpectRefusal({"compile", "squeezenet1_1", "-o", path_, "--for-threads", "0"}, 2,
+                "--for-threads must be at least 1, got 0");
+  ExpectRefusal({"compile", "squeezenet1_1", "-o", path_, "--for", "sse"}, 2, "sse");
+  ExpectRefusal({"compile", "squeezenet1_1", "-o", path_, "--plan", "x.jsonl", "--for", "avx2"}, 2, "--for");
+  WriteFile(path_, "name,value\na,1\n");
+  ExpectRefusal({"compile", "squeezenet1_1", "-o", path_}, 2, "holds something else than a compiled network");
+
+  OnnxModel model;
+  model.Input("boxes", {1, 6, 4});
+  model.Input("scores", {1, 2, 6});
+  model.Ints("most", {3});
+  model.Node("NonMaxSuppression", {"boxes", "scores", "most"}, {"kept"});
+  model.Output("kept");
+  const std::string detector = folder_.File("detector.onnx");
+  WriteFile(detector, model.Bytes());
+  ExpectRefusal({"compile", detector, "-o", folder_.File("detector.tsc")}, 2,
+                "sizes of its outputs depend on");
+}
+
+TEST_F(CompileTest, CommandsSayWhatIsNotForIt) {
+  ExpectRefusal({"run", "squeezenet1_1", "--verify"}, 2, "--verify is for compiled networks");
+  const std::string file = Compiled({"--threads", "1"});
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"--check"}, {"--batch", "2"}, {"--streams", "2"}, {"--precision", "int8"}}) {
+    std::vector<std::string> arguments = {"run", file};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    ExpectRefusal(arguments, 2, more[0] + " is for models, not for compiled networks");
+  }
+  std::string damaged = ReadFile(file);
+  damaged[5000] ^= 1;
+  WriteFile(file, damaged);
+  ExpectRefusal({"run", file}, 3, "its tables are damaged");
+}
+
+}  // namespace
+}  // namespace tilesmith
