@@ -180,6 +180,8 @@ void WriteCompiled(std::span<const std::shared_ptr<const CompiledNetwork>> netwo
     CheckWritable(network);
     ByteWriter writer(&data, &code);
     ForEachTable(network, [&](const auto& table) { writer.Write(table); });
+    writer.Write(network.tail != nullptr);
+    if (network.tail) network.tail->Save(writer);
     tables.push_back(writer.bytes());
     summaries.push_back({.origin = network.origin,
                          .target = network.device->target(),
@@ -510,6 +512,7 @@ std::shared_ptr<CompiledNetwork> CompiledFile::ReadTables(size_t index) const {
     ByteReader reader(tables_.subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes)), data_, code_,
                       mapping_);
     ForEachTable(*network, [&](auto& table) { reader.Read(table); });
+    if (reader.Read<bool>()) network->tail = LoadTail(reader);
     reader.ExpectEnd();
     TableCheck(*network).Run();
   } catch (const Error& error) {

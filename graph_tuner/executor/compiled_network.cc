@@ -73,6 +73,7 @@ class Compiler {
   CompiledNetwork Compile() {
     network_.origin = {graph_.name(), plan_.graph_hash, PlanHash(plan_), std::string(ToolVersion()),
                        KnownPrediction(plan_)};
+    network_.tail = graph_.tail();
     network_.inputs = UserTensors(graph_, graph_.GraphInputs(), plan_.ends.inputs);
     network_.outputs = UserTensors(graph_, graph_.outputs(), plan_.ends.outputs);
     network_.program = BuildProgram(graph_, schedules_, plan_.ends.outputs);

@@ -47,6 +47,7 @@ struct CompiledNetwork {
   CompiledOrigin origin;
   DevicePtr device;
   std::vector<UserTensor> inputs, outputs;
+  std::shared_ptr<const Tail> tail;  // that computes the model's outputs of these; null: they are the same
   Program program;
   std::vector<Place> places;                     // by region
   std::vector<KernelRecipe> recipes;             // by step

@@ -28,13 +28,12 @@ std::vector<Tensor> MakeOutputs(const std::vector<UserTensor>& wanted) {
 
 }  // namespace
 
-NetworkRun::NetworkRun(std::shared_ptr<const CompiledNetwork> network, std::shared_ptr<const Tail> tail,
-                       Plan plan, std::vector<Tensor> inputs, const StopFlag* stop)
+NetworkRun::NetworkRun(std::shared_ptr<const CompiledNetwork> network, Plan plan, std::vector<Tensor> inputs,
+                       const StopFlag* stop)
     : network_(std::move(network)),
       plan_(std::move(plan)),
       cpu_(network_->device->target()),
       host_(HostOf(*network_->device)),
-      tail_(std::move(tail)),
       plain_inputs_(std::move(inputs)),
       inputs_(InputsIn(network_->inputs, plain_inputs_)),
       outputs_(MakeOutputs(network_->outputs)),
@@ -42,17 +41,13 @@ NetworkRun::NetworkRun(std::shared_ptr<const CompiledNetwork> network, std::shar
       output_pointers_(PointersTo<Tensor*>(outputs_)),
       executor_(network_, stop) {}
 
-// The tail is asked for before the graph is gone.
 NetworkRun::NetworkRun(Graph graph, const Plan& plan, const DevicePtr& machine, std::vector<Tensor> inputs,
                        const StopFlag* stop)
-    : NetworkRun([&, tail = graph.tail()]() mutable {
-        return NetworkRun(CompileNetwork(std::move(graph), plan, machine, stop), std::move(tail), plan,
-                          std::move(inputs), stop);
-      }()) {}
+    : NetworkRun(CompileNetwork(std::move(graph), plan, machine, stop), plan, std::move(inputs), stop) {}
 
 NetworkRun::NetworkRun(std::shared_ptr<const CompiledNetwork> network, std::vector<Tensor> inputs,
                        const StopFlag* stop)
-    : NetworkRun(std::move(network), nullptr, {}, std::move(inputs), stop) {}
+    : NetworkRun(std::move(network), {}, std::move(inputs), stop) {}
 
 void NetworkRun::Run() { executor_.Run(input_pointers_, output_pointers_); }
 
@@ -90,11 +85,12 @@ bool NetworkRun::StoresBf16() const {
 }
 
 std::vector<std::pair<std::string, Tensor>> NetworkRun::Outputs() const {
+  const std::shared_ptr<const Tail>& tail = network_->tail;
   std::vector<Tensor> plain;
-  if (tail_) plain = tail_->Run(PlainTensors(outputs_).pointers(), &host_);
+  if (tail) plain = tail->Run(PlainTensors(outputs_).pointers(), &host_);
   std::vector<std::pair<std::string, Tensor>> named;
-  for (size_t i = 0; i < plain.size(); ++i) named.emplace_back(tail_->outputs()[i], std::move(plain[i]));
-  for (size_t i = 0; !tail_ && i < outputs_.size(); ++i)
+  for (size_t i = 0; i < plain.size(); ++i) named.emplace_back(tail->outputs()[i], std::move(plain[i]));
+  for (size_t i = 0; !tail && i < outputs_.size(); ++i)
     named.emplace_back(network_->outputs[i].name, InLayout(outputs_[i], Layout::Nchw(outputs_[i].type())));
   return named;
 }

@@ -27,7 +27,7 @@ class NetworkRun {
   // `stop` outlives the object.
   NetworkRun(Graph graph, const Plan& plan, const DevicePtr& machine, std::vector<Tensor> inputs,
              const StopFlag* stop = nullptr);
-  // Of a network that is compiled; all of its outputs' sizes are known.
+  // Of a network that is compiled.
   NetworkRun(std::shared_ptr<const CompiledNetwork> network, std::vector<Tensor> inputs,
              const StopFlag* stop = nullptr);
 
@@ -56,14 +56,13 @@ class NetworkRun {
   std::vector<std::pair<std::string, Tensor>> Outputs() const;
 
  private:
-  NetworkRun(std::shared_ptr<const CompiledNetwork> network, std::shared_ptr<const Tail> tail, Plan plan,
-             std::vector<Tensor> inputs, const StopFlag* stop);
+  NetworkRun(std::shared_ptr<const CompiledNetwork> network, Plan plan, std::vector<Tensor> inputs,
+             const StopFlag* stop);
 
   std::shared_ptr<const CompiledNetwork> network_;
   Plan plan_;
   Target cpu_;
   OpMachine host_;
-  std::shared_ptr<const Tail> tail_;
   std::vector<Tensor> plain_inputs_, inputs_, outputs_;
   std::vector<const Tensor*> input_pointers_;
   std::vector<Tensor*> output_pointers_;

@@ -42,4 +42,8 @@ float NarrowValue(const NarrowType& type, uint8_t code);
 // unpacked.
 void Unpack(const NarrowType& type, std::span<const uint8_t> packed, Tensor& to);
 
+// The attribute with ONNX's number of the type that a tensor attribute had before it was unpacked
+// (NarrowType).
+inline std::string NarrowAttribute(const std::string& name) { return name + ".type"; }
+
 }  // namespace tilesmith

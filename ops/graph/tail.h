@@ -1,6 +1,7 @@
 // The end of a network whose tensors have sizes that depend on values: what follows a NonMaxSuppression, say.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "ops/base/op.h"
 
 namespace tilesmith {
+
+class ByteReader;
+class ByteWriter;
 
 // A network with a tail is a graph of fixed sizes, whose outputs are what the tail reads, and then the tail,
 // which computes the model's outputs from them. Immutable.
@@ -23,6 +27,11 @@ class Tail {
   // by their kernels on `machine`, those that have none (without a machine all of them) through their
   // references. Throws Error(kBadModel) naming the node where values do not fit. Thread-safe.
   virtual std::vector<Tensor> Run(std::span<const Tensor* const> values, const OpMachine* machine) const = 0;
+  // For LoadTail (layouts/byte_stream.h).
+  virtual void Save(ByteWriter& writer) const = 0;
 };
+
+// Throws as the reader does.
+std::shared_ptr<const Tail> LoadTail(ByteReader& reader);
 
 }  // namespace tilesmith

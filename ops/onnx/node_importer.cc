@@ -13,10 +13,10 @@
 #include "ops/base/node_writer.h"
 #include "ops/base/onnx_type.h"
 #include "ops/base/op.h"
+#include "ops/base/saved_op.h"
 #include "ops/graph/tail.h"
 #include "ops/movement/shape_arithmetic.h"
 #include "ops/movement/view.h"
-#include "ops/onnx/node_spec.h"
 #include "ops/quantize/quantize.h"
 
 namespace tilesmith {
@@ -101,6 +101,8 @@ class NodeTail : public Tail {
   const std::vector<std::string>& outputs() const override { return parts_.outputs; }
   size_t nodes() const override { return parts_.nodes.size(); }
 
+  void Save(ByteWriter& writer) const override { writer.Write(parts_); }
+
   std::vector<Tensor> Run(std::span<const Tensor* const> values, const OpMachine* machine) const override {
     TILESMITH_CHECK(values.size() == parts_.inputs.size(), "{} values for {} inputs", values.size(),
                     parts_.inputs.size());
@@ -122,6 +124,57 @@ class NodeTail : public Tail {
 
 std::shared_ptr<const Tail> MakeNodeTail(NodeTailParts parts) {
   return std::make_shared<NodeTail>(std::move(parts));
+}
+
+// Opset 6: with broadcast=1, the second operand's axes are matched with those of the first from `axis` on;
+// numpy's rule, that of opset 7, matches the last ones.
+void TranslateBroadcast(NodeSpec& spec) {
+  if (!spec.Has("axis")) return;
+  const int64_t rank = static_cast<int64_t>(spec.inputs[0].shape.size());
+  NodeInput& operand = spec.inputs[1];
+  const int64_t given = spec.Int("axis", 0);
+  if (given < -rank || given > rank)
+    throw Error(ErrorCode::kBadModel,
+                fmt::format("attribute \"axis\" is {} (allowed: {} to {})", given, -rank, rank));
+  const int64_t axis = given + (given < 0 ? rank : 0);
+  const int64_t missing = rank - axis - static_cast<int64_t>(operand.shape.size());
+  if (missing > 0 && operand.constant == nullptr) {
+    throw Error(ErrorCode::kBadModel, fmt::format("broadcast along axis {} of a computed operand", axis));
+  }
+  if (missing <= 0) return;
+  operand.shape.insert(operand.shape.end(), missing, 1);
+  operand.constant = std::make_shared<Tensor>(operand.constant->Reshaped(operand.shape));
+}
+
+void TranslateOpset6(NodeSpec& spec) {
+  const std::string& type = spec.op_type;
+  if (type == "Add" || type == "Sub" || type == "Mul" || type == "Div") {
+    if (spec.inputs.size() == 2 && spec.Int("broadcast", 0) != 0) TranslateBroadcast(spec);
+    spec.attributes.erase("axis");
+    spec.attributes.erase("broadcast");
+  } else if (type == "Gemm") {
+    spec.attributes.erase("broadcast");
+  } else if (type == "BatchNormalization" || type == "Dropout") {
+    spec.attributes.erase("is_test");
+  }
+}
+
+// The node as importers want it. What opset 6 said with attributes that opset 7 dropped (broadcast, axis,
+// is_test) is translated. Throws Error(kBadModel) with the reason when a legacy broadcast cannot be
+// expressed.
+NodeSpec MakeNodeSpec(const ModelNode& node, std::string name, int64_t opset, std::vector<NodeInput> inputs) {
+  NodeSpec spec;
+  spec.name = std::move(name);
+  spec.op_type = node.op_type;
+  spec.opset = opset;
+  spec.attributes = node.attributes;
+  spec.inputs = std::move(inputs);
+  spec.input_names = node.inputs;
+  spec.output_names = node.outputs;
+  spec.bodies = node.bodies;
+  spec.outputs = static_cast<int>(node.outputs.size());
+  if (opset < 7) TranslateOpset6(spec);
+  return spec;
 }
 
 // From here on every importer knows its operator; before, only these mean what they mean today.
@@ -538,6 +591,10 @@ std::vector<Tensor> NodeImporter::Values(const std::vector<std::string>& names) 
     values.push_back(narrow ? narrow->Reference(wide) : value);
   }
   return values;
+}
+
+std::shared_ptr<const Tail> LoadTail(ByteReader& reader) {
+  return MakeNodeTail(reader.Read<NodeTailParts>());
 }
 
 }  // namespace tilesmith

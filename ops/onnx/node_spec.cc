@@ -85,39 +85,6 @@ struct AttributeSetter {
   }
 };
 
-// Opset 6: with broadcast=1, the second operand's axes are matched with those of the first from `axis` on;
-// numpy's rule, that of opset 7, matches the last ones.
-void TranslateBroadcast(NodeSpec& spec) {
-  if (!spec.Has("axis")) return;
-  const int64_t rank = static_cast<int64_t>(spec.inputs[0].shape.size());
-  NodeInput& operand = spec.inputs[1];
-  const int64_t given = spec.Int("axis", 0);
-  if (given < -rank || given > rank)
-    throw Error(ErrorCode::kBadModel,
-                fmt::format("attribute \"axis\" is {} (allowed: {} to {})", given, -rank, rank));
-  const int64_t axis = given + (given < 0 ? rank : 0);
-  const int64_t missing = rank - axis - static_cast<int64_t>(operand.shape.size());
-  if (missing > 0 && operand.constant == nullptr) {
-    throw Error(ErrorCode::kBadModel, fmt::format("broadcast along axis {} of a computed operand", axis));
-  }
-  if (missing <= 0) return;
-  operand.shape.insert(operand.shape.end(), missing, 1);
-  operand.constant = std::make_shared<Tensor>(operand.constant->Reshaped(operand.shape));
-}
-
-void TranslateOpset6(NodeSpec& spec) {
-  const std::string& type = spec.op_type;
-  if (type == "Add" || type == "Sub" || type == "Mul" || type == "Div") {
-    if (spec.inputs.size() == 2 && spec.Int("broadcast", 0) != 0) TranslateBroadcast(spec);
-    spec.attributes.erase("axis");
-    spec.attributes.erase("broadcast");
-  } else if (type == "Gemm") {
-    spec.attributes.erase("broadcast");
-  } else if (type == "BatchNormalization" || type == "Dropout") {
-    spec.attributes.erase("is_test");
-  }
-}
-
 bool IsGraph(const AttributeProto& attribute) { return TypeOf(attribute) == AttributeProto::GRAPH; }
 
 void AddNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& protos, int64_t opset,
@@ -129,8 +96,6 @@ void AddNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& protos,
 }
 
 }  // namespace
-
-std::string NarrowAttribute(const std::string& name) { return name + ".type"; }
 
 std::string QualifiedType(const std::string& domain, const std::string& op_type) {
   return domain.empty() || domain == "ai.onnx" ? op_type : domain + "." + op_type;
@@ -196,21 +161,6 @@ NodeList MakeNodeList(const onnx::FunctionProto& proto, TensorReader& reader) {
   }
   AddNodes(proto.node(), opset, reader, list);
   return list;
-}
-
-NodeSpec MakeNodeSpec(const ModelNode& node, std::string name, int64_t opset, std::vector<NodeInput> inputs) {
-  NodeSpec spec;
-  spec.name = std::move(name);
-  spec.op_type = node.op_type;
-  spec.opset = opset;
-  spec.attributes = node.attributes;
-  spec.inputs = std::move(inputs);
-  spec.input_names = node.inputs;
-  spec.output_names = node.outputs;
-  spec.bodies = node.bodies;
-  spec.outputs = static_cast<int>(node.outputs.size());
-  if (opset < 7) TranslateOpset6(spec);
-  return spec;
 }
 
 void SetAttribute(const std::string& name, const Attribute& value, onnx::AttributeProto& proto) {

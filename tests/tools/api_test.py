@@ -90,6 +90,20 @@ class PackageTest(unittest.TestCase):
         self.assertFalse(np.array_equal(self.scores(image(2)), scores))
         np.testing.assert_array_equal(self.scores({"input": x}), scores)
 
+    def test_compiled_networks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "network.tsc")
+            subprocess.run(
+                [tilesmith.find_program(), "compile", NETWORK, "--input-shape", SHAPE, "--threads", "1", "-o", path],
+                check=True,
+                capture_output=True,
+            )
+            compiled = tilesmith.load(path, threads=1)
+            (scores,) = compiled.run(image()).values()
+            np.testing.assert_array_equal(scores, self.scores(image()))
+            with self.assertRaisesRegex(RuntimeError, "is compiled"):
+                tilesmith.load(path, batch=2)
+
     def test_models_in_memory(self):
         weights = np.array([10, 20], np.float32)
         given = with_data_elsewhere(b"weights.bin")

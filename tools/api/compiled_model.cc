@@ -39,7 +39,11 @@ PreparedSize SizeOf(std::shared_ptr<const CompiledNetwork> network) {
   size.network = std::move(network);
   size.shapes = ShapesOf(size.network->inputs);
   size.inputs = Describe(size.network->inputs);
-  size.outputs = Describe(size.network->outputs);
+  if (const std::shared_ptr<const Tail>& tail = size.network->tail) {
+    for (const std::string& name : tail->outputs()) size.outputs.emplace_back().name = name;
+  } else {
+    size.outputs = Describe(size.network->outputs);
+  }
   size.predicted_seconds = size.network->origin.predicted_seconds;
   return size;
 }

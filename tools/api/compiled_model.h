@@ -9,7 +9,7 @@
 
 namespace tilesmith {
 
-// What a network without a tail is prepared for.
+// What a network is prepared for.
 PreparedSize SizeOf(std::shared_ptr<const CompiledNetwork> network);
 
 struct CompiledModel {

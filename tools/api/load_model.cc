@@ -22,13 +22,7 @@ namespace tilesmith {
 namespace {
 
 PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, BufferPool* pool) {
-  const std::shared_ptr<const Tail> tail = graph.tail();
-  PreparedSize size = SizeOf(CompileNetwork(std::move(graph), plan, machine, nullptr, pool));
-  size.tail = tail;
-  if (tail == nullptr) return size;
-  size.outputs.clear();
-  for (const std::string& name : tail->outputs()) size.outputs.emplace_back().name = name;
-  return size;
+  return SizeOf(CompileNetwork(std::move(graph), plan, machine, nullptr, pool));
 }
 
 // As the file says it: nobody knows yet what it takes.

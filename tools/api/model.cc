@@ -147,7 +147,7 @@ class SizedRun {
       : size_(std::move(size)),
         executor_(MakeExecutor(size_->network, team)),
         inputs_(size_->inputs),
-        outputs_(size_->tail ? kNone : size_->outputs) {}
+        outputs_(size_->network->tail ? kNone : size_->outputs) {}
 
   const PreparedSize& size() const { return *size_; }
   const Executor& executor() const { return executor_; }
@@ -155,7 +155,7 @@ class SizedRun {
   // Calls body with the executor and memory that it can work on.
   template <typename Body>
   void With(std::span<const void* const> from, std::span<void* const> to, const Body& body) {
-    if (size_->tail) {
+    if (size_->network->tail) {
       throw Error(ErrorCode::kUsage,
                   "sizes of the outputs depend on values, so that only a run whose outputs the session holds "
                   "(without memory for them) can give them");
@@ -184,11 +184,11 @@ class SizedRun {
   // After such a run; as long as there is no other.
   const std::vector<OutputTensor>& Results() {
     results_.resize(size_->outputs.size());
-    if (size_->tail) {
+    if (size_->network->tail) {
       const OpMachine host = HostOf(*size_->network->device);
-      late_ = size_->tail->Run(PlainTensors(values_).pointers(), &host);
+      late_ = size_->network->tail->Run(PlainTensors(values_).pointers(), &host);
     }
-    const std::vector<Tensor>& tensors = size_->tail ? late_ : values_;
+    const std::vector<Tensor>& tensors = size_->network->tail ? late_ : values_;
     for (size_t i = 0; i < results_.size(); ++i) Describe(tensors[i], results_[i]);
     return results_;
   }

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "graph_tuner/executor/compiled_network.h"
-#include "ops/graph/tail.h"
 #include "tools/api/tilesmith.h"
 
 namespace tilesmith {
@@ -23,7 +22,6 @@ using InputShapes = std::vector<Shape>;  // of all inputs, in the model's order
 struct PreparedSize {
   InputShapes shapes;
   std::shared_ptr<const CompiledNetwork> network;
-  std::shared_ptr<const Tail> tail;  // null where all sizes of outputs are known
   std::vector<TensorInfo> inputs, outputs;
   double predicted_seconds = 0;
 };

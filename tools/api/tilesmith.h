@@ -161,7 +161,9 @@ class TILESMITH_API Session {
 // Copies share everything. Thread-safe.
 class TILESMITH_API Model {
  public:
-  // `model` is an ONNX file or the name of a built-in network ("resnet50").
+  // `model` is an ONNX file, the name of a built-in network ("resnet50") or a file of `tilesmith compile`,
+  // which says itself what it was compiled with: sizes, threads, types and plan. libtilesmith_run takes such
+  // files only.
   static Model Load(const std::string& model, const LoadOptions& options = {});
   static Model Load(const ModelMemory& model, const LoadOptions& options = {});
   static Model Load(std::span<const std::byte> model, const LoadOptions& options = {}) {

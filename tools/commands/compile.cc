@@ -113,13 +113,6 @@ class CompileCommand : public Command {
   std::shared_ptr<const CompiledNetwork> Compile(const ModelOptions& size, const DevicePtr& machine,
                                                  BufferPool* pool) const {
     Graph graph = LoadModel(size);
-    if (graph.tail() != nullptr) {
-      throw Error(
-          ErrorCode::kUsage,
-          fmt::format("network \"{}\": sizes of its outputs depend on values, behind {} nodes that only "
-                      "run from a model's file",
-                      graph.name(), graph.tail()->nodes()));
-    }
     const Plan plan = OpenPlan(plan_path_, graph, machine, {.strict = true});
     return CompileNetwork(std::move(graph), plan, machine, &InterruptFlag(), pool);
   }

@@ -75,8 +75,11 @@ class NetworkWorkerCommand : public Command {
       network.Run();
       WriteNpz(outputs_path_, network.Outputs());
     }
-    return ServeNetwork({"tilesmith " TILESMITH_VERSION, [&] { network.Run(); }}, STDIN_FILENO,
-                        STDOUT_FILENO);
+    const auto run = [&] {
+      network.Run();
+      if (compiled->tail) network.Outputs();
+    };
+    return ServeNetwork({"tilesmith " TILESMITH_VERSION, run}, STDIN_FILENO, STDOUT_FILENO);
   }
 
   int RunOneDnn(const DevicePtr& machine, const Graph& graph) {

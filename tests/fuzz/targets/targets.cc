@@ -6,10 +6,10 @@ namespace tilesmith::fuzz {
 
 std::span<const FuzzTarget> Targets() {
   static const std::array targets{
-      OnnxTarget(),    OnnxTensorTarget(), ModelOptionsTarget(), LogLineTarget(),        LogFileTarget(),
-      AutotvmTarget(), DatabaseTarget(),   PlanTarget(),         CostsTarget(),          SpaceTarget(),
-      SuiteTarget(),   WorkloadTarget(),   ConfigTarget(),       WorkerProtocolTarget(), NpyTarget(),
-      NpzTarget(),     QuantizeTarget(),   FarmTarget(),         ModelPartsTarget(),
+      OnnxTarget(),    CompiledTarget(), OnnxTensorTarget(), ModelOptionsTarget(), LogLineTarget(),
+      LogFileTarget(), AutotvmTarget(),  DatabaseTarget(),   PlanTarget(),         CostsTarget(),
+      SpaceTarget(),   SuiteTarget(),    WorkloadTarget(),   ConfigTarget(),       WorkerProtocolTarget(),
+      NpyTarget(),     NpzTarget(),      QuantizeTarget(),   FarmTarget(),         ModelPartsTarget(),
   };
   return targets;
 }

@@ -10,6 +10,7 @@ namespace tilesmith::fuzz {
 inline Target FuzzCpu() { return {.model = "fuzz", .isa = Isa::kAvx2, .cores = 2, .l3_bytes = 8 << 20}; }
 
 FuzzTarget AutotvmTarget();
+FuzzTarget CompiledTarget();
 FuzzTarget ConfigTarget();
 FuzzTarget CostsTarget();
 FuzzTarget DatabaseTarget();
