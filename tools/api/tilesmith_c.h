@@ -60,8 +60,8 @@ typedef struct {
   const char* name; /* in messages; NULL for a default */
 } tilesmith_memory;
 
-/* An ONNX file, a built-in network or what `tilesmith compile` wrote, which is all that libtilesmith_run takes.
- * `options` may be NULL. On failure *model is NULL. */
+/* An ONNX file, a built-in network or a file of `tilesmith compile`, which is all that libtilesmith_run
+ * takes. `options` may be NULL. On failure *model is NULL. */
 TILESMITH_C_API int tilesmith_load(const char* model_name, const tilesmith_load_options* options,
                                    tilesmith_model** model);
 /* Nothing of the memory is needed behind the call; nor is it behind those below. */
