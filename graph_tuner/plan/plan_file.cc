@@ -205,7 +205,7 @@ json NodeToJson(const NodePlan& node) {
     object["fused_into"] = node.fused_into;
   if (node.split != Split::kEven) object["split"] = SplitName(node.split);
   object["predicted_seconds"] = node.predicted_seconds;
-  if (node.crossing_seconds > 0) object["crossing_seconds"] = node.crossing_seconds;
+  if (node.crossing_seconds >= kMinSeconds) object["crossing_seconds"] = node.crossing_seconds;
   return object;
 }
 
@@ -253,7 +253,7 @@ json CorrectionToJson(const Correction& correction) {
                  {"option", correction.option},
                  {"stand_alone_seconds", correction.stand_alone_seconds},
                  {"seconds", correction.seconds}};
-  if (correction.crossing_seconds > 0) object["crossing_seconds"] = correction.crossing_seconds;
+  if (correction.crossing_seconds >= kMinSeconds) object["crossing_seconds"] = correction.crossing_seconds;
   return object;
 }
 

@@ -159,6 +159,14 @@ TEST_F(PlanFileTest, RemembersSplits) {
               HasSubstr("\"columns\" (known: even, rows, channels, images, one)"));
 }
 
+// Rounding leaves next to nothing of some; what is written must be read again.
+TEST_F(PlanFileTest, CrossingsThatRoundingHasLeftAreNone) {
+  Plan plan = MakePlan(graph_);
+  plan.nodes.at(0).crossing_seconds = 4.5e-13;
+  WritePlan(path_, plan);
+  EXPECT_EQ(ReadPlan(path_).nodes.at(0).crossing_seconds, 0);
+}
+
 TEST_F(PlanFileTest, ConvLinesAreTuningRecords) {
   const Plan plan = MakePlan(graph_);
   WritePlan(path_, plan);
