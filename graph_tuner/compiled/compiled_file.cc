@@ -163,6 +163,132 @@ uint64_t SumOf(const DataWriter& data) {
   return sum.value();
 }
 
+std::string NeedsOf(const CompiledSummary& summary) {
+  std::string text{IsaName(summary.target.isa)};
+  if (summary.target.amx) text += " with AMX";
+  if (!summary.target.amx && summary.target.bf16) text += " with BF16";
+  if (!summary.target.bf16 && summary.target.vnni) text += " with VNNI";
+  std::vector<std::string> shapes;
+  for (const UserTensor& input : summary.inputs) shapes.push_back(ShapeToString(input.shape));
+  return fmt::format("{}, {} threads, inputs {}", text, summary.threads, fmt::join(shapes, " and "));
+}
+
+// Refuses tables whose numbers lead out of them.
+class TableCheck {
+ public:
+  explicit TableCheck(const CompiledNetwork& network) : network_(network), program_(network.program) {}
+
+  void Run() const {
+    const size_t steps = program_.steps.size(), regions = program_.regions.size();
+    const bool fit = network_.places.size() == regions && network_.recipes.size() == steps &&
+                     network_.steps.size() == steps && network_.touches.size() == steps &&
+                     network_.neighbour_waits.size() == steps &&
+                     network_.memory.offsets.size() == regions + steps;
+    Need(fit, "tables of different sizes");
+    for (size_t i = 0; i < regions; ++i) CheckRegion(i);
+    for (const Value& value : program_.values) {
+      Need(Below(value.region, regions), "a value without a region");
+      CheckShape(value.shape, {.tensor_elements = kMaxTensorElements});
+      const Region& region = program_.regions[value.region];
+      const int64_t images = value.shape.empty() ? 1 : value.shape[0];
+      const int64_t bytes = PaddedBytes(value.shape, value.layout);
+      Need(bytes <= (Checked(region.images) * region.image_bytes).value() &&
+               (images == region.images || region.dense_only || region.images <= 1 || images <= 1),
+           "a value larger than its region");
+    }
+    for (size_t i = 0; i < steps; ++i) CheckStep(i);
+  }
+
+ private:
+  static void Need(bool holds, std::string_view wrong) {
+    if (!holds) ByteReader::Refuse(std::string(wrong));
+  }
+  static bool Below(int64_t index, size_t count) { return index >= 0 && index < static_cast<int64_t>(count); }
+
+  void CheckRegion(size_t i) const {
+    const Region& region = program_.regions[i];
+    const Place& place = network_.places[i];
+    Need(region.images >= 0 && region.image_bytes >= 0, "a region of a negative size");
+    Need(Below(place.root, program_.regions.size()) && place.offset >= 0 && place.image_stride >= 0,
+         "a region without a place");
+    const Region& root = program_.regions[place.root];
+    const Checked end = region.images == 0 ? Checked(0)
+                                           : Checked(place.offset) + region.image_bytes +
+                                                 Checked(region.images - 1) * place.image_stride;
+    switch (root.source) {
+      case Region::Source::kConstant:
+        Need(root.constant != nullptr && end.value() <= root.constant->bytes(),
+             "a constant that is too small");
+        break;
+      case Region::Source::kInput:
+        Need(Below(root.input, network_.inputs.size()) && end.value() <= BytesOf(network_.inputs[root.input]),
+             "a region outside its input");
+        break;
+      case Region::Source::kComputed:
+        if (root.output >= 0) {
+          Need(Below(root.output, network_.outputs.size()) &&
+                   end.value() <= BytesOf(network_.outputs[root.output]),
+               "a region outside its output");
+        } else {
+          const int64_t offset = network_.memory.offsets[place.root];
+          Need(offset >= 0 && (end + offset).value() <= network_.memory.bytes, "a region outside the memory");
+        }
+        break;
+      default:
+        Need(false, "a region of no known kind");
+    }
+  }
+
+  static int64_t BytesOf(const UserTensor& tensor) { return PaddedBytes(tensor.shape, tensor.layout); }
+
+  void CheckStep(size_t i) const {
+    const Step& step = program_.steps[i];
+    const KernelRecipe& recipe = network_.recipes[i];
+    Need(step.kind >= StepKind::kNode && step.kind <= StepKind::kCopy && recipe.kind == step.kind,
+         "a step of no known kind");
+    Need(step.split >= Split::kEven && step.split <= Split::kOne, "a step dealt in no known way");
+    Need(Below(step.write, program_.values.size()), "a step that writes no value");
+    Need(std::ranges::all_of(step.reads, [&](int value) { return Below(value, program_.values.size()); }),
+         "a step that reads no value");
+    Need(step.kind == StepKind::kNode || step.reads.size() == 1, "a step that moves more than one value");
+    const int64_t scratch = network_.memory.offsets[program_.regions.size() + i];
+    Need(scratch >= 0 && scratch <= network_.memory.bytes, "scratch outside the memory");
+    if (step.kind != StepKind::kNode) return;
+    if (recipe.conv_template.empty()) {
+      Need(recipe.op != nullptr && recipe.inputs.size() == step.reads.size(), "a step without an op");
+      for (size_t slot = 0; slot < step.reads.size(); ++slot)
+        Need(recipe.inputs[slot] == program_.values[step.reads[slot]].shape, "an op of other inputs");
+      Need(recipe.output == program_.values[step.write].shape, "an op of another output");
+    } else {
+      Need(KnownConvTemplate(recipe.conv_template) != nullptr, "a template that is not known");
+      ValidateWorkload(recipe.workload);
+    }
+  }
+
+  const CompiledNetwork& network_;
+  const Program& program_;
+};
+
+void BuildKernels(CompiledNetwork& network) {
+  network.kernels.resize(network.recipes.size());
+  ForEachIndex(
+      std::ssize(network.recipes),
+      [&](int64_t i) {
+        const auto index = static_cast<size_t>(i);
+        network.kernels[index] = RebuildKernel(network.recipes[index], *network.device);
+      },
+      network.device->threads());
+  for (size_t i = 0; i < network.recipes.size(); ++i) {
+    const int64_t scratch = network.kernels[i]->ScratchBytes(network.device->threads());
+    const int64_t offset = network.memory.offsets[network.program.regions.size() + i];
+    if ((Checked(offset) + scratch).value() > network.memory.bytes)
+      ByteReader::Refuse("scratch outside the memory");
+    if (network.recipes[i].conv_template.empty()) continue;
+    network.convs.push_back(
+        {network.steps[i].node, dynamic_cast<const ConvKernel*>(network.kernels[i].get())});
+  }
+}
+
 }  // namespace
 
 bool RunsCode(const Target& compiled, const Target& cpu) {
@@ -339,20 +465,6 @@ void CompiledFile::ReadHeader(bool verify) {
   code_ = section(kCode, "instructions", verify);
 }
 
-namespace {
-
-std::string NeedsOf(const CompiledSummary& summary) {
-  std::string text{IsaName(summary.target.isa)};
-  if (summary.target.amx) text += " with AMX";
-  if (!summary.target.amx && summary.target.bf16) text += " with BF16";
-  if (!summary.target.bf16 && summary.target.vnni) text += " with VNNI";
-  std::vector<std::string> shapes;
-  for (const UserTensor& input : summary.inputs) shapes.push_back(ShapeToString(input.shape));
-  return fmt::format("{}, {} threads, inputs {}", text, summary.threads, fmt::join(shapes, " and "));
-}
-
-}  // namespace
-
 size_t CompiledFile::Choose(const Target& cpu, int threads, const std::vector<Shape>* inputs) const {
   std::optional<size_t> best;
   const auto rank = [&](const CompiledSummary& summary) {
@@ -377,126 +489,6 @@ size_t CompiledFile::Choose(const Target& cpu, int threads, const std::vector<Sh
                           IsaName(cpu.isa),
                           inputs ? fmt::format(", and the inputs are {}", fmt::join(shapes, " and ")) : ""));
 }
-
-namespace {
-
-// Refuses tables whose numbers lead out of them.
-class TableCheck {
- public:
-  explicit TableCheck(const CompiledNetwork& network) : network_(network), program_(network.program) {}
-
-  void Run() const {
-    const size_t steps = program_.steps.size(), regions = program_.regions.size();
-    const bool fit = network_.places.size() == regions && network_.recipes.size() == steps &&
-                     network_.steps.size() == steps && network_.touches.size() == steps &&
-                     network_.neighbour_waits.size() == steps &&
-                     network_.memory.offsets.size() == regions + steps;
-    Need(fit, "tables of different sizes");
-    for (size_t i = 0; i < regions; ++i) CheckRegion(i);
-    for (const Value& value : program_.values) {
-      Need(Below(value.region, regions), "a value without a region");
-      CheckShape(value.shape, {.tensor_elements = kMaxTensorElements});
-      const Region& region = program_.regions[value.region];
-      const int64_t images = value.shape.empty() ? 1 : value.shape[0];
-      const int64_t bytes = PaddedBytes(value.shape, value.layout);
-      Need(bytes <= (Checked(region.images) * region.image_bytes).value() &&
-               (images == region.images || region.dense_only || region.images <= 1 || images <= 1),
-           "a value larger than its region");
-    }
-    for (size_t i = 0; i < steps; ++i) CheckStep(i);
-  }
-
- private:
-  static void Need(bool holds, std::string_view wrong) {
-    if (!holds) ByteReader::Refuse(std::string(wrong));
-  }
-  static bool Below(int64_t index, size_t count) { return index >= 0 && index < static_cast<int64_t>(count); }
-
-  void CheckRegion(size_t i) const {
-    const Region& region = program_.regions[i];
-    const Place& place = network_.places[i];
-    Need(region.images >= 0 && region.image_bytes >= 0, "a region of a negative size");
-    Need(Below(place.root, program_.regions.size()) && place.offset >= 0 && place.image_stride >= 0,
-         "a region without a place");
-    const Region& root = program_.regions[place.root];
-    const Checked end = region.images == 0 ? Checked(0)
-                                           : Checked(place.offset) + region.image_bytes +
-                                                 Checked(region.images - 1) * place.image_stride;
-    switch (root.source) {
-      case Region::Source::kConstant:
-        Need(root.constant != nullptr && end.value() <= root.constant->bytes(),
-             "a constant that is too small");
-        break;
-      case Region::Source::kInput:
-        Need(Below(root.input, network_.inputs.size()) && end.value() <= BytesOf(network_.inputs[root.input]),
-             "a region outside its input");
-        break;
-      case Region::Source::kComputed:
-        if (root.output >= 0) {
-          Need(Below(root.output, network_.outputs.size()) &&
-                   end.value() <= BytesOf(network_.outputs[root.output]),
-               "a region outside its output");
-        } else {
-          const int64_t offset = network_.memory.offsets[place.root];
-          Need(offset >= 0 && (end + offset).value() <= network_.memory.bytes, "a region outside the memory");
-        }
-        break;
-      default:
-        Need(false, "a region of no known kind");
-    }
-  }
-
-  static int64_t BytesOf(const UserTensor& tensor) { return PaddedBytes(tensor.shape, tensor.layout); }
-
-  void CheckStep(size_t i) const {
-    const Step& step = program_.steps[i];
-    const KernelRecipe& recipe = network_.recipes[i];
-    Need(step.kind >= StepKind::kNode && step.kind <= StepKind::kCopy && recipe.kind == step.kind,
-         "a step of no known kind");
-    Need(step.split >= Split::kEven && step.split <= Split::kOne, "a step dealt in no known way");
-    Need(Below(step.write, program_.values.size()), "a step that writes no value");
-    Need(std::ranges::all_of(step.reads, [&](int value) { return Below(value, program_.values.size()); }),
-         "a step that reads no value");
-    Need(step.kind == StepKind::kNode || step.reads.size() == 1, "a step that moves more than one value");
-    const int64_t scratch = network_.memory.offsets[program_.regions.size() + i];
-    Need(scratch >= 0 && scratch <= network_.memory.bytes, "scratch outside the memory");
-    if (step.kind != StepKind::kNode) return;
-    if (recipe.conv_template.empty()) {
-      Need(recipe.op != nullptr && recipe.inputs.size() == step.reads.size(), "a step without an op");
-      for (size_t slot = 0; slot < step.reads.size(); ++slot)
-        Need(recipe.inputs[slot] == program_.values[step.reads[slot]].shape, "an op of other inputs");
-      Need(recipe.output == program_.values[step.write].shape, "an op of another output");
-    } else {
-      Need(KnownConvTemplate(recipe.conv_template) != nullptr, "a template that is not known");
-      ValidateWorkload(recipe.workload);
-    }
-  }
-
-  const CompiledNetwork& network_;
-  const Program& program_;
-};
-
-void BuildKernels(CompiledNetwork& network) {
-  network.kernels.resize(network.recipes.size());
-  ForEachIndex(
-      std::ssize(network.recipes),
-      [&](int64_t i) {
-        const auto index = static_cast<size_t>(i);
-        network.kernels[index] = RebuildKernel(network.recipes[index], *network.device);
-      },
-      network.device->threads());
-  for (size_t i = 0; i < network.recipes.size(); ++i) {
-    const int64_t scratch = network.kernels[i]->ScratchBytes(network.device->threads());
-    const int64_t offset = network.memory.offsets[network.program.regions.size() + i];
-    if ((Checked(offset) + scratch).value() > network.memory.bytes)
-      ByteReader::Refuse("scratch outside the memory");
-    if (network.recipes[i].conv_template.empty()) continue;
-    network.convs.push_back(
-        {network.steps[i].node, dynamic_cast<const ConvKernel*>(network.kernels[i].get())});
-  }
-}
-
-}  // namespace
 
 std::shared_ptr<CompiledNetwork> CompiledFile::ReadTables(size_t index) const {
   const CompiledSummary& summary = networks_.at(index);

@@ -62,6 +62,30 @@ TEST(CompiledFile, OpsOfOnnxComputeTheSameBits) {
   EXPECT_GT(report.ran.size(), 100U);
 }
 
+// Whoever changes what is written, a struct's members or a template's parts, gives the format another
+// version, and these files, which are the fuzzer's seeds, too (`tilesmith compile`).
+TEST(CompiledFile, FilesOfThisVersionAreRead) {
+  for (const std::string name : {"small", "late"}) {
+    SCOPED_TRACE(name);
+    const CompiledFile file(TILESMITH_SOURCE_DIR "/tests/fuzz/corpus/compiled/" + name, true);
+    file.Check(0);
+    const CompiledSummary& summary = file.networks().at(0);
+    if (!RunsCode(summary.target, TestCpu())) continue;
+    const auto network = LoadCompiled(file, TestCpu(), summary.threads, WaitPolicy::kSleep);
+    std::vector<Tensor> inputs;
+    for (const UserTensor& input : network->inputs) {
+      inputs.emplace_back(input.shape);
+      FillUniform({inputs.back().floats(), static_cast<size_t>(inputs.back().size())}, 1);
+    }
+    // That of `small` is a sigmoid's.
+    for (const Tensor& output : OutputsOf(network, inputs)) {
+      if (name != "small") continue;
+      const std::span<const float> values(output.floats(), static_cast<size_t>(output.size()));
+      EXPECT_THAT(values, testing::Each(testing::AllOf(testing::Gt(0), testing::Lt(1))));
+    }
+  }
+}
+
 TEST(SavedOps, HaveNamesOfTheirOwn) {
   std::set<std::string_view> names;
   std::set<std::type_index> types;
