@@ -156,20 +156,20 @@ void ByteWriter::Write(const T& value) {
   } else if constexpr (internal::kIsArray<T>) {
     for (const auto& element : value) Write(element);
   } else if constexpr (internal::kIsPair<T>) {
-    std::apply([this](const auto&... members) { WriteAll(members...); }, value);
+    std::apply([&](const auto&... members) { WriteAll(members...); }, value);
   } else if constexpr (internal::kIs<T, std::optional>) {
     Write(value.has_value());
     if (value) Write(*value);
   } else if constexpr (internal::kIs<T, std::variant>) {
     Write(static_cast<uint8_t>(value.index()));
-    std::visit([this](const auto& alternative) { Write(alternative); }, value);
+    std::visit([&](const auto& alternative) { Write(alternative); }, value);
   } else if constexpr (requires { Put(*this, value); }) {
     Put(*this, value);
   } else if constexpr (internal::kIs<T, std::shared_ptr>) {
     Write(value != nullptr);
     if (value) Write(*value);
   } else {
-    std::apply([this](const auto&... members) { WriteAll(members...); }, FieldsOf(value));
+    std::apply([&](const auto&... members) { WriteAll(members...); }, FieldsOf(value));
   }
 }
 
@@ -206,7 +206,7 @@ void ByteReader::Read(T& value) {
   } else if constexpr (internal::kIsArray<T>) {
     for (auto& element : value) Read(element);
   } else if constexpr (internal::kIsPair<T>) {
-    std::apply([this](auto&... members) { (Read(members), ...); }, value);
+    std::apply([&](auto&... members) { (Read(members), ...); }, value);
   } else if constexpr (internal::kIs<T, std::optional>) {
     value.reset();
     if (Read<bool>()) Read(value.emplace());
@@ -226,7 +226,7 @@ void ByteReader::Read(T& value) {
     Read(*pointee);
     value = std::move(pointee);
   } else {
-    std::apply([this](auto&... members) { (Read(members), ...); }, FieldsOf(value));
+    std::apply([&](auto&... members) { (Read(members), ...); }, FieldsOf(value));
   }
 }
 

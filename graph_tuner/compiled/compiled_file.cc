@@ -169,6 +169,7 @@ std::string NeedsOf(const CompiledSummary& summary) {
   if (!summary.target.amx && summary.target.bf16) text += " with BF16";
   if (!summary.target.bf16 && summary.target.vnni) text += " with VNNI";
   std::vector<std::string> shapes;
+  shapes.reserve(summary.inputs.size());
   for (const UserTensor& input : summary.inputs) shapes.push_back(ShapeToString(input.shape));
   return fmt::format("{}, {} threads, inputs {}", text, summary.threads, fmt::join(shapes, " and "));
 }
@@ -481,6 +482,7 @@ size_t CompiledFile::Choose(const Target& cpu, int threads, const std::vector<Sh
   }
   if (best) return *best;
   std::vector<std::string> there;
+  there.reserve(networks_.size());
   for (const CompiledSummary& summary : networks_) there.push_back(NeedsOf(summary));
   std::vector<std::string> shapes;
   for (size_t i = 0; inputs && i < inputs->size(); ++i) shapes.push_back(ShapeToString((*inputs)[i]));

@@ -130,7 +130,9 @@ ThreadTeam::~ThreadTeam() {
 // Behind a fork the threads of the parent are not there, and what they had is left to nobody.
 void ThreadTeam::ForgetParents() {
   if (forks_ == ForkCount()) return;
-  for (std::unique_ptr<Worker>& worker : workers_) worker.release();
+  for (std::unique_ptr<Worker>& worker : workers_) {
+    [[maybe_unused]] const Worker* const left = worker.release();
+  }
   workers_.clear();
   forks_ = ForkCount();
 }

@@ -397,7 +397,8 @@ NodeImporter::Value NodeImporter::Build(const NodeSpec& spec, const BuiltOp& bui
     } else {
       Spend(static_cast<double>(value.info.constant->size()));
     }
-  } else if ((value.info.constant = Fold(spec, built)) != nullptr) {
+  } else if (std::shared_ptr<const Tensor> folded = Fold(spec, built)) {
+    value.info.constant = std::move(folded);
     const auto* dequantize = dynamic_cast<const DequantizeLinearOp*>(built.op.get());
     if (built.op->IsView()) value.info.narrow = spec.inputs[built.data_inputs[0]].narrow;
     if (dequantize != nullptr && dequantize->is_constant() && dequantize->quantization().block == 0) {

@@ -6,9 +6,12 @@
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/machine.h"
 #include "tools/cli/model.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/network/input_files.h"
 #include "tools/network/plan_choice.h"
@@ -89,6 +92,7 @@ class CompileCommand : public Command {
   std::vector<DevicePtr> Machines() const {
     std::vector<std::string> isas = isas_;
     std::vector<int64_t> thread_counts;
+    thread_counts.reserve(thread_counts_.size());
     for (const std::string& text : thread_counts_) thread_counts.push_back(ParseThreads(text));
     if (isas.empty()) isas.push_back(machine_options_.max_isa);
     if (thread_counts.empty()) thread_counts.push_back(machine_options_.threads);

@@ -68,7 +68,7 @@ inline std::string WhyNoArray(const py::object& object) {
 
 // Shape as the model counts it, of an array in the order of the input's layout; empty where that is flat.
 inline std::vector<int64_t> ModelShape(const Array& array, const TensorInfo& info) {
-  const std::vector<int64_t> shape(array.shape(), array.shape() + array.ndim());
+  std::vector<int64_t> shape(array.shape(), array.shape() + array.ndim());
   if (IsPlain(info)) return shape;
   if (info.layout == "NHWC" && shape.size() == 4) return {shape[0], shape[3], shape[1], shape[2]};
   return {};
@@ -167,15 +167,20 @@ class PythonSession {
     if (inputs.size() != model_.inputs().size() || shapes.size() != inputs.size() ||
         (!outputs.empty() && outputs.size() != model_.outputs().size()))
       throw py::value_error("addresses and shapes must be as many as the model's inputs and outputs");
-    std::vector<const void*> from;
-    for (const uintptr_t address : inputs) from.push_back(reinterpret_cast<const void*>(address));
-    std::vector<void*> to;
-    for (const uintptr_t address : outputs) to.push_back(reinterpret_cast<void*>(address));
+    // Python gives addresses as integers.
+    const auto memory = [](uintptr_t address) {
+      return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+    };
+    std::vector<const void*> from(inputs.size());
+    std::ranges::transform(inputs, from.begin(), memory);
+    std::vector<void*> to(outputs.size());
+    std::ranges::transform(outputs, to.begin(), memory);
     if (!to.empty()) {
       RunMemory(from, to);
       return {};
     }
     std::vector<tilesmith::InputTensor> tensors;
+    tensors.reserve(from.size());
     for (size_t i = 0; i < from.size(); ++i) tensors.push_back({from[i], shapes[i]});
     return RunTensors(tensors);
   }
