@@ -14,7 +14,6 @@
 #include <tuple>
 
 #include "layouts/base/check.h"
-#include "layouts/base/stable_hash.h"
 #include "layouts/base/thread_team.h"
 #include "ops/base/saved_op.h"
 #include "ops/quantize/quantized_conv.h"
@@ -108,14 +107,16 @@ void ForEachTable(Network& network, const Stream& stream) {
   stream(network.steps);
   stream(network.touches);
   stream(network.neighbour_waits);
+  stream(network.tail);
 }
 
-void CheckWritable(const CompiledNetwork& network) {
+void CheckWritable(const CompiledModel& model) {
+  const CompiledNetwork& network = *model.network;
   if (network.device->target().device != kCpuDevice) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("network \"{}\" is compiled for {}: only networks on CPUs can be "
                             "written to files",
-                            network.origin.network, network.device->target().device));
+                            model.origin.network, network.device->target().device));
   }
   for (size_t i = 0; i < network.recipes.size(); ++i) {
     const Op* op = network.recipes[i].op.get();
@@ -172,6 +173,16 @@ std::string NeedsOf(const CompiledSummary& summary) {
   shapes.reserve(summary.inputs.size());
   for (const UserTensor& input : summary.inputs) shapes.push_back(ShapeToString(input.shape));
   return fmt::format("{}, {} threads, inputs {}", text, summary.threads, fmt::join(shapes, " and "));
+}
+
+void CheckSummary(const CompiledSummary& summary) {
+  constexpr int kMostThreads = 1 << 12;
+  if (summary.threads < 1 || summary.threads > kMostThreads)
+    ByteReader::Refuse(fmt::format("a network for {} threads", summary.threads));
+  for (const std::vector<UserTensor>* tensors : {&summary.inputs, &summary.outputs}) {
+    for (const UserTensor& tensor : *tensors)
+      CheckShape(tensor.shape, {.tensor_elements = kMaxTensorElements});
+  }
 }
 
 // Refuses tables whose numbers lead out of them.
@@ -284,9 +295,6 @@ void BuildKernels(CompiledNetwork& network) {
     const int64_t offset = network.memory.offsets[network.program.regions.size() + i];
     if ((Checked(offset) + scratch).value() > network.memory.bytes)
       ByteReader::Refuse("scratch outside the memory");
-    if (network.recipes[i].conv_template.empty()) continue;
-    network.convs.push_back(
-        {network.steps[i].node, dynamic_cast<const ConvKernel*>(network.kernels[i].get())});
   }
 }
 
@@ -297,20 +305,18 @@ bool RunsCode(const Target& compiled, const Target& cpu) {
          (cpu.vnni || !compiled.vnni) && (cpu.bf16 || !compiled.bf16) && (cpu.amx || !compiled.amx);
 }
 
-void WriteCompiled(std::span<const std::shared_ptr<const CompiledNetwork>> networks,
+void WriteCompiled(std::span<const CompiledModel> models,
                    const std::function<void(std::span<const std::byte>)>& write) {
   DataWriter data, code;
   std::vector<std::vector<std::byte>> tables;
   std::vector<CompiledSummary> summaries;
-  for (const auto& pointer : networks) {
-    const CompiledNetwork& network = *pointer;
-    CheckWritable(network);
+  for (const CompiledModel& model : models) {
+    const CompiledNetwork& network = *model.network;
+    CheckWritable(model);
     ByteWriter writer(&data, &code);
     ForEachTable(network, [&](const auto& table) { writer.Write(table); });
-    writer.Write(network.tail != nullptr);
-    if (network.tail) network.tail->Save(writer);
     tables.push_back(writer.bytes());
-    summaries.push_back({.origin = network.origin,
+    summaries.push_back({.origin = model.origin,
                          .target = network.device->target(),
                          .threads = network.device->threads(),
                          .inputs = network.inputs,
@@ -418,22 +424,8 @@ CompiledFile::CompiledFile(const std::string& path, bool verify) : path_(path) {
     ByteReader reader(counted.ReadBytes(bytes), {}, {}, nullptr);
     reader.Read(networks_);
     reader.ExpectEnd();
-  } catch (const Error& error) {
-    Refuse(error.what());
-  }
-  if (networks_.empty()) Refuse("holds no network");
-  constexpr int kMostThreads = 1 << 12;
-  for (const CompiledSummary& network : networks_) {
-    if (network.threads < 1 || network.threads > kMostThreads)
-      Refuse(fmt::format("a network for {} threads", network.threads));
-    for (const UserTensor& tensor : network.inputs) CheckEnd(tensor);
-    for (const UserTensor& tensor : network.outputs) CheckEnd(tensor);
-  }
-}
-
-void CompiledFile::CheckEnd(const UserTensor& tensor) const {
-  try {
-    CheckShape(tensor.shape, {.tensor_elements = kMaxTensorElements});
+    if (networks_.empty()) ByteReader::Refuse("holds no network");
+    for (const CompiledSummary& network : networks_) CheckSummary(network);
   } catch (const Error& error) {
     Refuse(error.what());
   }
@@ -495,7 +487,6 @@ size_t CompiledFile::Choose(const Target& cpu, int threads, const std::vector<Sh
 std::shared_ptr<CompiledNetwork> CompiledFile::ReadTables(size_t index) const {
   const CompiledSummary& summary = networks_.at(index);
   const auto network = std::make_shared<CompiledNetwork>();
-  network->origin = summary.origin;
   network->inputs = summary.inputs;
   network->outputs = summary.outputs;
   try {
@@ -506,7 +497,6 @@ std::shared_ptr<CompiledNetwork> CompiledFile::ReadTables(size_t index) const {
     ByteReader reader(tables_.subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes)), data_, code_,
                       mapping_);
     ForEachTable(*network, [&](auto& table) { reader.Read(table); });
-    if (reader.Read<bool>()) network->tail = LoadTail(reader);
     reader.ExpectEnd();
     TableCheck(*network).Run();
   } catch (const Error& error) {
@@ -529,10 +519,8 @@ std::shared_ptr<const CompiledNetwork> CompiledFile::Load(size_t index, DevicePt
   return network;
 }
 
-std::shared_ptr<const CompiledNetwork> LoadCompiled(const CompiledFile& file, const Target& cpu, int threads,
-                                                    WaitPolicy wait, const std::vector<Shape>* inputs) {
-  const size_t index = file.Choose(cpu, threads, inputs);
-  const CompiledSummary& summary = file.networks()[index];
+std::shared_ptr<const CompiledNetwork> LoadCompiled(const CompiledFile& file, size_t index, WaitPolicy wait) {
+  const CompiledSummary& summary = file.networks().at(index);
   return file.Load(index, OpenDevice(summary.target, summary.threads, wait));
 }
 

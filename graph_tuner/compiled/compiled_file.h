@@ -17,6 +17,20 @@
 
 namespace tilesmith {
 
+// Where a network comes from.
+struct CompiledOrigin {
+  std::string network;           // its name
+  std::string graph_hash;        // GraphHash of the graph after all passes
+  std::string plan_hash;         // PlanHash
+  std::string version;           // of the program that compiled it
+  double predicted_seconds = 0;  // 0: not known
+};
+
+struct CompiledModel {
+  CompiledOrigin origin;
+  std::shared_ptr<const CompiledNetwork> network;
+};
+
 // One of a file's networks: what it is and what it needs.
 struct CompiledSummary {
   CompiledOrigin origin;
@@ -32,7 +46,7 @@ bool RunsCode(const Target& compiled, const Target& cpu);
 // Gives the file's bytes piece by piece, in their order. What networks share is written once. Throws
 // Error(kUsage) naming what cannot be written: a network on another device than a CPU, or one of whose
 // convolutions of bytes only the reference computes. Precondition: at least one.
-void WriteCompiled(std::span<const std::shared_ptr<const CompiledNetwork>> networks,
+void WriteCompiled(std::span<const CompiledModel> models,
                    const std::function<void(std::span<const std::byte>)>& write);
 
 // Whether a file begins as a compiled one does; false where it cannot be read.
@@ -62,7 +76,6 @@ class CompiledFile {
   std::shared_ptr<CompiledNetwork> ReadTables(size_t index) const;
   [[noreturn]] void Refuse(const std::string& reason) const;
   void ReadHeader(bool verify);
-  void CheckEnd(const UserTensor& tensor) const;
 
   const std::string path_;
   std::shared_ptr<const Mapping> mapping_;
@@ -70,9 +83,7 @@ class CompiledFile {
   std::vector<CompiledSummary> networks_;
 };
 
-// The network that fits best (Choose), on a device of its own. Throws as Choose and Load do.
-std::shared_ptr<const CompiledNetwork> LoadCompiled(const CompiledFile& file, const Target& cpu, int threads,
-                                                    WaitPolicy wait,
-                                                    const std::vector<Shape>* inputs = nullptr);
+// On a device of its own. Throws as Load does.
+std::shared_ptr<const CompiledNetwork> LoadCompiled(const CompiledFile& file, size_t index, WaitPolicy wait);
 
 }  // namespace tilesmith

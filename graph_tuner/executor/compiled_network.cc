@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <map>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -49,15 +47,6 @@ ConvWeights WeightsOf(const Op& op, const Op* first, KernelParts* parts) {
   return weights;
 }
 
-// A conv of bytes as it is when its weights are packed; other ops as they are.
-OpPtr WithoutWeights(const OpPtr& op) {
-  const auto* conv = dynamic_cast<const QuantizedConvOp*>(op.get());
-  if (conv == nullptr) return op;
-  return std::apply(
-      [](auto&&... parameters) { return std::make_shared<const QuantizedConvOp>(std::move(parameters)...); },
-      conv->Parameters());
-}
-
 class Compiler {
  public:
   Compiler(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop, BufferPool* pool)
@@ -71,8 +60,6 @@ class Compiler {
   }
 
   CompiledNetwork Compile() {
-    network_.origin = {graph_.name(), plan_.graph_hash, PlanHash(plan_), std::string(ToolVersion()),
-                       KnownPrediction(plan_)};
     network_.tail = graph_.tail();
     network_.inputs = UserTensors(graph_, graph_.GraphInputs(), plan_.ends.inputs);
     network_.outputs = UserTensors(graph_, graph_.outputs(), plan_.ends.outputs);
@@ -125,11 +112,6 @@ class Compiler {
           unpacked[i] = {};
         },
         device_.ReadsHostMemory() ? device_.threads() : 1);
-    for (size_t i = 0; i < steps.size(); ++i) {
-      if (auto* const conv = dynamic_cast<ConvKernel*>(network_.kernels[i].get());
-          conv != nullptr && IsConv(steps[i]))
-        network_.convs.push_back({graph_.node(steps[i].node).name, conv});
-    }
   }
 
   bool IsConv(const Step& step) const {
@@ -155,7 +137,8 @@ class Compiler {
       recipe.conv_template = schedule.conv_template->Name();
       recipe.workload = schedule.workload;
       recipe.config = schedule.config;
-      if (dynamic_cast<const QuantizedConvOp*>(conv.op.get())) recipe.op = WithoutWeights(conv.op);
+      if (const auto* bytes = dynamic_cast<const QuantizedConvOp*>(conv.op.get()))
+        recipe.op = bytes->WithoutWeights();
     } else {
       recipe.op = schedule.tuned ? schedule.tuned : graph_.node(step.node).op;
       recipe.inputs = graph_.InputShapes(step.node);

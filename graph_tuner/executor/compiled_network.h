@@ -29,22 +29,7 @@ struct UserTensor {
 std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::NodeId> ids,
                                     const Layout& layout = Layout::Nchw());
 
-struct NamedConv {
-  std::string node;
-  const ConvKernel* kernel = nullptr;
-};
-
-// Where a network comes from.
-struct CompiledOrigin {
-  std::string network;           // its name
-  std::string graph_hash;        // GraphHash of the graph after all passes
-  std::string plan_hash;         // PlanHash
-  std::string version;           // of the program that compiled it
-  double predicted_seconds = 0;  // 0: not known
-};
-
 struct CompiledNetwork {
-  CompiledOrigin origin;
   DevicePtr device;
   std::vector<UserTensor> inputs, outputs;
   std::shared_ptr<const Tail> tail;  // that computes the model's outputs of these; null: they are the same
@@ -57,7 +42,6 @@ struct CompiledNetwork {
   std::vector<StepProfile> steps;                // without times
   std::vector<StepTouch> touches;                // by step
   std::vector<bool> neighbour_waits;             // by step (NeighbourWaits)
-  std::vector<NamedConv> convs;
 };
 
 // Arguments and errors are those of Executor's constructor. Once a conv's weights are packed the graph lets

@@ -325,9 +325,11 @@ size_t Executor::PackedWeightBytes() const { return tilesmith::PackedWeightBytes
 
 std::vector<CodeBlob> Executor::Code() const {
   std::vector<CodeBlob> code;
-  for (const NamedConv& conv : impl_->network->convs) {
-    for (CodeBlob& blob : conv.kernel->Code()) {
-      blob.name = fmt::format("{}/{}", conv.node, blob.name);
+  const CompiledNetwork& network = *impl_->network;
+  for (size_t i = 0; i < network.kernels.size(); ++i) {
+    if (network.recipes[i].conv_template.empty()) continue;
+    for (CodeBlob& blob : dynamic_cast<const ConvKernel&>(*network.kernels[i]).Code()) {
+      blob.name = fmt::format("{}/{}", network.steps[i].node, blob.name);
       code.push_back(std::move(blob));
     }
   }

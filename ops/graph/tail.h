@@ -27,11 +27,14 @@ class Tail {
   // by their kernels on `machine`, those that have none (without a machine all of them) through their
   // references. Throws Error(kBadModel) naming the node where values do not fit. Thread-safe.
   virtual std::vector<Tensor> Run(std::span<const Tensor* const> values, const OpMachine* machine) const = 0;
-  // For LoadTail (layouts/byte_stream.h).
+  // For Get.
   virtual void Save(ByteWriter& writer) const = 0;
 };
 
-// Throws as the reader does.
-std::shared_ptr<const Tail> LoadTail(ByteReader& reader);
+using TailPtr = std::shared_ptr<const Tail>;
+
+// As layouts/byte_stream.h wants them; it may be null.
+void Put(ByteWriter& writer, const TailPtr& tail);
+void Get(ByteReader& reader, TailPtr& tail);
 
 }  // namespace tilesmith

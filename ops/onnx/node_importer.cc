@@ -594,8 +594,13 @@ std::vector<Tensor> NodeImporter::Values(const std::vector<std::string>& names) 
   return values;
 }
 
-std::shared_ptr<const Tail> LoadTail(ByteReader& reader) {
-  return MakeNodeTail(reader.Read<NodeTailParts>());
+void Put(ByteWriter& writer, const TailPtr& tail) {
+  writer.Write(tail != nullptr);
+  if (tail) tail->Save(writer);
+}
+
+void Get(ByteReader& reader, TailPtr& tail) {
+  tail = reader.Read<bool>() ? MakeNodeTail(reader.Read<NodeTailParts>()) : nullptr;
 }
 
 }  // namespace tilesmith

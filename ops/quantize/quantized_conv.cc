@@ -201,6 +201,10 @@ std::tuple<ConvWorkload, QuantizedConvParams, std::vector<float>, double> Quanti
   return {workload_, std::move(params), multipliers_, largest_steps_};
 }
 
+std::shared_ptr<const QuantizedConvOp> QuantizedConvOp::WithoutWeights() const {
+  return std::make_shared<const QuantizedConvOp>(std::make_from_tuple<QuantizedConvOp>(Parameters()));
+}
+
 std::string QuantizedConvOp::Signature() const {
   return fmt::format("{} {}", Type(), WorkloadToString(workload_));
 }

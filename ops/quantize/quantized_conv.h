@@ -74,7 +74,9 @@ class QuantizedConvOp : public ConvolutionOp {
         params_(std::move(params)),
         multipliers_(std::move(multipliers)),
         largest_steps_(largest_steps) {}
-  // What that takes.
+  // The same one, so.
+  std::shared_ptr<const QuantizedConvOp> WithoutWeights() const;
+  // What the constructor of one without weights takes.
   std::tuple<ConvWorkload, QuantizedConvParams, std::vector<float>, double> Parameters() const;
 
   const QuantizedConvParams& params() const { return params_; }

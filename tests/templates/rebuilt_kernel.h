@@ -32,12 +32,8 @@ inline std::unique_ptr<ConvKernel> BuildRebuilt(const ConvTemplate& conv_templat
   }
   KernelParts known(made.parts());
   ConvWeights nothing{.parts = &known};
-  std::unique_ptr<const QuantizedConvOp> stripped;
-  if (weights.quantized != nullptr) {
-    stripped = std::make_unique<const QuantizedConvOp>(
-        std::make_from_tuple<QuantizedConvOp>(weights.quantized->Parameters()));
-    nothing.quantized = stripped.get();
-  }
+  const auto stripped = weights.quantized != nullptr ? weights.quantized->WithoutWeights() : nullptr;
+  nothing.quantized = stripped.get();
   auto rebuilt = conv_template.Build(workload, config, cpu, nothing);
   EXPECT_TRUE(known.complete());
   return rebuilt;

@@ -1,5 +1,3 @@
-#include "tools/api/compiled_model.h"
-
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -34,7 +32,7 @@ std::vector<TensorInfo> Describe(const std::vector<UserTensor>& tensors) {
 
 }  // namespace
 
-PreparedSize SizeOf(std::shared_ptr<const CompiledNetwork> network) {
+PreparedSize SizeOf(std::shared_ptr<const CompiledNetwork> network, double predicted_seconds) {
   PreparedSize size;
   size.network = std::move(network);
   size.shapes = ShapesOf(size.network->inputs);
@@ -44,11 +42,11 @@ PreparedSize SizeOf(std::shared_ptr<const CompiledNetwork> network) {
   } else {
     size.outputs = Describe(size.network->outputs);
   }
-  size.predicted_seconds = size.network->origin.predicted_seconds;
+  size.predicted_seconds = predicted_seconds;
   return size;
 }
 
-Model CompiledModel::Load(const std::string& path, const LoadOptions& options) {
+Model ModelFromFile::Load(const std::string& path, const LoadOptions& options) {
   if (!options.plan.empty() || options.batch > 0 || !options.input_shapes.empty() ||
       options.precision != "f32") {
     throw Error(ErrorCode::kUsage,
@@ -62,7 +60,8 @@ Model CompiledModel::Load(const std::string& path, const LoadOptions& options) {
   const Target cpu = capped ? CapIsa(DetectCpu(), ParseIsa(cap)) : DetectCpu();
   const int threads = options.threads > 0 ? options.threads : cpu.cores;
   const auto prepare = [=, wait = ParseWaitPolicy(options.wait)](const InputShapes* shapes) {
-    return SizeOf(LoadCompiled(*file, cpu, threads, wait, shapes));
+    const size_t index = file->Choose(cpu, threads, shapes);
+    return SizeOf(LoadCompiled(*file, index, wait), file->networks()[index].origin.predicted_seconds);
   };
   auto impl = std::make_shared<Model::Impl>();
   auto first = std::make_shared<const PreparedSize>(prepare(nullptr));

@@ -9,7 +9,6 @@
 #include "layouts/base/error.h"
 #include "layouts/base/fork_gate.h"
 #include "layouts/base/visible.h"
-#include "tools/api/compiled_model.h"
 #include "tools/api/model_from_graph.h"
 #include "tools/api/model_impl.h"
 #include "tools/api/settings.h"
@@ -22,7 +21,7 @@ namespace tilesmith {
 namespace {
 
 PreparedSize Prepare(Graph graph, const Plan& plan, const DevicePtr& machine, BufferPool* pool) {
-  return SizeOf(CompileNetwork(std::move(graph), plan, machine, nullptr, pool));
+  return SizeOf(CompileNetwork(std::move(graph), plan, machine, nullptr, pool), KnownPrediction(plan));
 }
 
 // As the file says it: nobody knows yet what it takes.
@@ -63,7 +62,7 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
         ErrorCode::kUsage,
         fmt::format("precision is \"{}\" (known: f32, tf32; a plan says its own types)", options.precision));
   }
-  if (!asked.memory && IsCompiledFile(asked.model)) return CompiledModel::Load(asked.model, options);
+  if (!asked.memory && IsCompiledFile(asked.model)) return ModelFromFile::Load(asked.model, options);
   auto impl = std::make_shared<Impl>();
   const DevicePtr machine =
       OpenMachine({.threads = options.strict ? options.threads : ThreadsFor(options.plan, options.threads),

@@ -33,4 +33,15 @@ struct Model::Impl {
   }
 };
 
+// What a network is prepared for.
+PreparedSize SizeOf(std::shared_ptr<const CompiledNetwork> network, double predicted_seconds);
+
+// Models that are compiled networks: all that libtilesmith_run loads.
+struct ModelFromFile {
+  // A file of `tilesmith compile`, whose networks are the sizes that the model takes, for this CPU, which
+  // TILESMITH_MAX_ISA may cap. Throws Error(kUsage) for settings that the file decides, and what CompiledFile
+  // throws.
+  static Model Load(const std::string& path, const LoadOptions& options);
+};
+
 }  // namespace tilesmith

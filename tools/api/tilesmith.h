@@ -184,7 +184,7 @@ class TILESMITH_API Model {
 
  private:
   friend class Session;
-  friend struct CompiledModel;
+  friend struct ModelFromFile;
   friend struct ModelFromGraph;
   struct Impl;
   struct Loader;

@@ -34,8 +34,7 @@ class CompileCommand : public Command {
   void Declare(Args& args) override {
     args_ = &args;
     DeclareModelOptions(args, &model_);
-    args.Text("--plan", &plan_path_,
-              "From optimize or graph-tune (default: a decent schedule without tuning)", "PLAN");
+    DeclarePlan(args, &plan_path_);
     args.Text("-o,--output", &path_, "File to write", "FILE");
     args.Texts("--for", &isas_,
                "For CPUs with these instructions: portable, avx2 or avx512, without a plan; may be repeated "
@@ -56,7 +55,7 @@ class CompileCommand : public Command {
     machine_options_.threads = ThreadsFor(plan_path_, machine_options_.threads);
     TakeQuantization(plan_path_, &model_);
     CatchInterrupts();
-    std::vector<std::shared_ptr<const CompiledNetwork>> networks;
+    std::vector<CompiledModel> networks;
     BufferPool pool;
     ProgressLine progress;
     const std::vector<DevicePtr> machines = Machines();
@@ -71,9 +70,9 @@ class CompileCommand : public Command {
     int64_t bytes = 0;
     ReplaceFile(path_, [&] { bytes = Write(networks); });
     Report report;
-    report.Fact("network", "network", TextCell(networks.front()->origin.network));
-    AddOrigin(report.details(), networks.front()->device->target());
-    report.details().Fact("graph_hash", "", TextCell(networks.front()->origin.graph_hash));
+    report.Fact("network", "network", TextCell(networks.front().origin.network));
+    AddOrigin(report.details(), networks.front().network->device->target());
+    report.details().Fact("graph_hash", "", TextCell(networks.front().origin.graph_hash));
     report.details().Fact("file", "", TextCell(path_));
     report.Fact("networks", "networks in it", CountCell(std::ssize(networks)));
     report.Fact("file_bytes", "file MiB", MebibytesCell(bytes));
@@ -114,14 +113,15 @@ class CompileCommand : public Command {
     return machines;
   }
 
-  std::shared_ptr<const CompiledNetwork> Compile(const ModelOptions& size, const DevicePtr& machine,
-                                                 BufferPool* pool) const {
+  CompiledModel Compile(const ModelOptions& size, const DevicePtr& machine, BufferPool* pool) const {
     Graph graph = LoadModel(size);
     const Plan plan = OpenPlan(plan_path_, graph, machine, {.strict = true});
-    return CompileNetwork(std::move(graph), plan, machine, &InterruptFlag(), pool);
+    CompiledOrigin origin{graph.name(), plan.graph_hash, PlanHash(plan), std::string(ToolVersion()),
+                          KnownPrediction(plan)};
+    return {std::move(origin), CompileNetwork(std::move(graph), plan, machine, &InterruptFlag(), pool)};
   }
 
-  int64_t Write(const std::vector<std::shared_ptr<const CompiledNetwork>>& networks) const {
+  int64_t Write(const std::vector<CompiledModel>& networks) const {
     int64_t bytes = 0;
     NewFile file(path_);
     WriteCompiled(networks, [&](std::span<const std::byte> piece) {

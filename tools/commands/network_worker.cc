@@ -52,24 +52,16 @@ class NetworkWorkerCommand : public Command {
  private:
   int RunOurs(const DevicePtr& machine, Graph graph) {
     const Plan plan = LoadPlan(plan_path_, graph, machine);
-    std::vector<Tensor> inputs = InputsOf(graph, ReadInputs(inputs_), kNetworkSeed);
-    const bool has_tail = graph.tail() != nullptr;
-    NetworkRun network(std::move(graph), plan, machine, std::move(inputs));
-    if (!outputs_path_.empty()) {
-      network.Run();
-      WriteNpz(outputs_path_, network.Outputs());
-    }
-    const auto run = [&] {
-      network.Run();
-      if (has_tail) network.Outputs();  // ONNX Runtime computes it in every run
-    };
-    return ServeNetwork({"tilesmith " TILESMITH_VERSION, run}, STDIN_FILENO, STDOUT_FILENO);
+    return Serve(CompileNetwork(std::move(graph), plan, machine));
   }
 
   int RunCompiled(const DevicePtr& machine) {
     const CompiledFile file(model_.model);
-    const auto compiled =
-        LoadCompiled(file, machine->target(), machine->threads(), ParseWaitPolicy(machine_options_.wait));
+    const size_t index = file.Choose(machine->target(), machine->threads());
+    return Serve(LoadCompiled(file, index, ParseWaitPolicy(machine_options_.wait)));
+  }
+
+  int Serve(const std::shared_ptr<const CompiledNetwork>& compiled) {
     NetworkRun network(compiled, InputsOf(compiled->inputs, ReadInputs(inputs_), kNetworkSeed));
     if (!outputs_path_.empty()) {
       network.Run();
@@ -77,7 +69,7 @@ class NetworkWorkerCommand : public Command {
     }
     const auto run = [&] {
       network.Run();
-      if (compiled->tail) network.Outputs();
+      if (compiled->tail) network.Outputs();  // ONNX Runtime computes it in every run
     };
     return ServeNetwork({"tilesmith " TILESMITH_VERSION, run}, STDIN_FILENO, STDOUT_FILENO);
   }

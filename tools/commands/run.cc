@@ -41,8 +41,7 @@ class RunNetworkCommand : public Command {
   void Declare(Args& args) override {
     args_ = &args;
     DeclareModelOptions(args, &model_);
-    args.Text("--plan", &plan_path_,
-              "From optimize or graph-tune (default: a decent schedule without tuning)", "PLAN");
+    DeclarePlan(args, &plan_path_);
     args.Flag("--force", &force_, "Use the plan though it was made for another network, machine or version");
     args.Flag("--strict", &strict_, "Refuse a plan that was made for another number of threads");
     args.Flag("--verify", &verify_, "Of a compiled network: check the sums of weights and code, too");
@@ -120,8 +119,9 @@ class RunNetworkCommand : public Command {
     std::vector<InputFile> files = ReadInputs(inputs_);
     const Target cpu = ChosenTarget(machine_options_);
     const int threads = machine_options_.threads > 0 ? static_cast<int>(machine_options_.threads) : cpu.cores;
-    const auto network = LoadCompiled(file, cpu, threads, ParseWaitPolicy(machine_options_.wait));
-    const CompiledOrigin& origin = network->origin;
+    const size_t index = file.Choose(cpu, threads);
+    const CompiledOrigin& origin = file.networks()[index].origin;
+    const auto network = LoadCompiled(file, index, ParseWaitPolicy(machine_options_.wait));
     std::vector<Tensor> inputs = InputsOf(network->inputs, std::move(files), static_cast<uint64_t>(seed_));
     const PinnedTeam team(network->device);
     CatchInterrupts();

@@ -31,6 +31,11 @@ void ForgetPredictions(Plan& plan) {
 
 }  // namespace
 
+void DeclarePlan(Args& args, std::string* path) {
+  args.Text("--plan", path, "From optimize or graph-tune (default: a decent schedule without tuning)",
+            "PLAN");
+}
+
 void TakeQuantization(const std::string& path, ModelOptions* model) {
   if (!path.empty() && !model->quantization) model->quantization = ReadPlanHeader(path).quantization;
 }

@@ -12,6 +12,9 @@
 
 namespace tilesmith {
 
+// "--plan", of what runs a network.
+void DeclarePlan(Args& args, std::string* path);
+
 // Has LoadModel give the model that the plans at `path` are for: quantised where they were made with
 // --precision int8. "": the model as it is. Throws as ReadPlanHeader does.
 void TakeQuantization(const std::string& path, ModelOptions* model);

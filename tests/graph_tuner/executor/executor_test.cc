@@ -360,8 +360,12 @@ TEST_F(ExecutorErrors, NetworksOfAPoolShareEqualWeights) {
   };
   const auto one = compile(&pool), other = compile(&pool), alone = compile(nullptr);
   const size_t bytes = PackedWeightBytes(*one);
-  EXPECT_EQ(one->convs.at(0).kernel->PackedWeights().data(),
-            other->convs.at(0).kernel->PackedWeights().data());
+  const auto weights_of = [](const CompiledNetwork& network) {
+    const auto conv = std::ranges::find_if(
+        network.recipes, [](const KernelRecipe& recipe) { return !recipe.conv_template.empty(); });
+    return PackedWeightsOf(*network.kernels.at(conv - network.recipes.begin())).data();
+  };
+  EXPECT_EQ(weights_of(*one), weights_of(*other));
   EXPECT_EQ(PackedWeightBytes(std::array{one.get(), other.get()}), bytes);
   EXPECT_EQ(PackedWeightBytes(std::array{one.get(), alone.get()}), 2 * bytes);
 }

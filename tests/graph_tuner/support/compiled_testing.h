@@ -18,8 +18,10 @@ namespace tilesmith {
 using CompiledNetworks = std::vector<std::shared_ptr<const CompiledNetwork>>;
 
 inline std::string CompiledBytes(const CompiledNetworks& networks) {
+  std::vector<CompiledModel> models;
+  for (const auto& network : networks) models.push_back({.origin = {}, .network = network});
   std::string bytes;
-  WriteCompiled(networks, [&](std::span<const std::byte> piece) {
+  WriteCompiled(models, [&](std::span<const std::byte> piece) {
     bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
   });
   return bytes;

@@ -3,13 +3,12 @@
 
 #include "graph_tuner/compiled/compiled_file.h"
 #include "layouts/base/error.h"
-#include "tools/api/compiled_model.h"
-#include "tools/api/tilesmith.h"
+#include "tools/api/model_impl.h"
 
 namespace tilesmith {
 
 Model Model::Load(const std::string& model, const LoadOptions& options) {
-  if (IsCompiledFile(model)) return CompiledModel::Load(model, options);
+  if (IsCompiledFile(model)) return ModelFromFile::Load(model, options);
   throw Error(ErrorCode::kUsage,
               fmt::format("{} is no compiled network: libtilesmith_run runs what `tilesmith compile` writes, "
                           "libtilesmith loads models, too",
