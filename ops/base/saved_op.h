@@ -30,7 +30,7 @@ SavedOp Saved(std::string_view name) {
                static_cast<const T&>(op).Parameters());
   };
   const auto load = [](ByteReader& reader) -> OpPtr {
-    const auto decay = []<typename... Types>(std::tuple<Types...>) {
+    const auto decay = []<typename... Types>(const std::tuple<Types...>&) {
       return std::tuple<std::remove_cvref_t<Types>...>();
     };
     using Parameters = decltype(decay(std::declval<const T&>().Parameters()));

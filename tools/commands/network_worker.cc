@@ -7,6 +7,7 @@
 #include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/machine.h"
 #include "tools/cli/model.h"
 #include "tools/commands/commands.h"
 #include "tools/network/input_files.h"
