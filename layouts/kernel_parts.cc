@@ -40,7 +40,64 @@ SharedBuffer BufferPool::Add(AlignedBuffer contents) {
   return added;
 }
 
-SharedBuffer KernelParts::NextData(size_t bytes, const std::function<AlignedBuffer()>& make) {
+namespace {
+
+// One of data is for these sources, too, and no other tensor has their addresses as long as they live.
+std::string FullKey(const PartKey& key, std::span<const std::shared_ptr<const Tensor>> sources) {
+  PartKey full = key;
+  for (const auto& source : sources) full.Add(reinterpret_cast<intptr_t>(source.get()));
+  return full.bytes();
+}
+
+}  // namespace
+
+bool BufferPool::Known::IsFor(std::span<const std::shared_ptr<const Tensor>> now) const {
+  return std::ranges::equal(sources, now,
+                            [](const auto& then, const auto& tensor) { return then.lock() == tensor; });
+}
+
+std::optional<KernelPart> BufferPool::Find(const PartKey& key,
+                                           std::span<const std::shared_ptr<const Tensor>> sources) {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_key_.find(FullKey(key, sources));
+  if (found == by_key_.end() || !found->second.IsFor(sources)) return std::nullopt;
+  const Known& known = found->second;
+  KernelPart part{.functions = known.functions, .is_code = known.is_code};
+  part.memory.contents_ = known.contents.lock();
+  if (part.memory.contents_ == nullptr) return std::nullopt;
+  if (part.is_code) UseCode(part.memory);
+  return part;
+}
+
+void BufferPool::Keep(const PartKey& key, std::span<const std::shared_ptr<const Tensor>> sources,
+                      const KernelPart& part) {
+  const std::lock_guard lock(mutex_);
+  if (by_key_.size() >= sweep_at_) ForgetFreed();
+  by_key_.insert_or_assign(
+      FullKey(key, sources),
+      Known{part.memory.contents_, part.functions, part.is_code, {sources.begin(), sources.end()}});
+  if (part.is_code) UseCode(part.memory);
+}
+
+void BufferPool::ForgetFreed() {
+  std::erase_if(by_key_, [](const auto& entry) { return entry.second.contents.expired(); });
+  sweep_at_ = std::max<size_t>(2 * by_key_.size(), 256);
+}
+
+void BufferPool::UseCode(const SharedBuffer& code) {
+  constexpr size_t kMostCodeBytes = 16 << 20;
+  const auto known = std::ranges::find(code_, code.contents_, &SharedBuffer::contents_);
+  if (known != code_.end()) return code_.splice(code_.begin(), code_, known);
+  code_.push_front(code);
+  code_bytes_ += code.bytes().size();
+  while (code_bytes_ > kMostCodeBytes && code_.size() > 1) {
+    code_bytes_ -= code_.back().bytes().size();
+    code_.pop_back();
+  }
+}
+
+SharedBuffer KernelParts::NextData(size_t bytes, const std::function<AlignedBuffer()>& make,
+                                   const PartKey& key) {
   if (bytes == 0) return {};
   if (known_) {
     const SharedBuffer& memory = NextKnown(false).memory;
@@ -48,15 +105,28 @@ SharedBuffer KernelParts::NextData(size_t bytes, const std::function<AlignedBuff
     throw Error(ErrorCode::kBadModel, fmt::format("part {} of a kernel has {} bytes, {} are expected", next_,
                                                   memory.bytes().size(), bytes));
   }
+  BufferPool* const pool = sharing_.pool;
+  const bool has_key = pool != nullptr && !key.empty() && !sharing_.weights.empty();
+  if (std::optional<KernelPart> known = has_key ? pool->Find(key, sharing_.weights) : std::nullopt) {
+    return parts_.emplace_back(*std::move(known)).memory;
+  }
   AlignedBuffer made = make();
   TILESMITH_CHECK(made.bytes() == bytes, "{} bytes, not {}", made.bytes(), bytes);
-  parts_.push_back({.memory = pool_ ? pool_->Add(std::move(made)) : SharedBuffer(std::move(made))});
+  parts_.push_back({.memory = pool ? pool->Add(std::move(made)) : SharedBuffer(std::move(made))});
+  if (has_key) pool->Keep(key, sharing_.weights, parts_.back());
   return parts_.back().memory;
 }
 
-KernelPart KernelParts::NextCode(const std::function<KernelPart()>& make) {
+KernelPart KernelParts::NextCode(const std::function<KernelPart()>& make, PartKey key) {
   if (known_) return NextKnown(true);
+  BufferPool* const pool = sharing_.pool;
+  if (key.empty() && !sharing_.kernel.empty()) key = PartKey(sharing_.kernel).Add(parts_.size());
+  const bool has_key = pool != nullptr && !key.empty();
+  if (std::optional<KernelPart> known = has_key ? pool->Find(key, {}) : std::nullopt) {
+    return parts_.emplace_back(*std::move(known));
+  }
   parts_.push_back(make());
+  if (has_key) pool->Keep(key, {}, parts_.back());
   return parts_.back();
 }
 
@@ -66,9 +136,10 @@ const KernelPart& KernelParts::NextKnown(bool is_code) {
               fmt::format("part {} of a kernel is missing, or is {}", next_, is_code ? "no code" : "code"));
 }
 
-SharedBuffer DataPart(KernelParts* parts, size_t bytes, const std::function<AlignedBuffer()>& make) {
+SharedBuffer DataPart(KernelParts* parts, size_t bytes, const std::function<AlignedBuffer()>& make,
+                      const PartKey& key) {
   KernelParts own;
-  return (parts ? parts : &own)->NextData(bytes, make);
+  return (parts ? parts : &own)->NextData(bytes, make, key);
 }
 
 SharedBuffer FloatsPart(KernelParts* parts, const float* values, int64_t count, int64_t floats,
@@ -82,8 +153,8 @@ SharedBuffer FloatsPart(KernelParts* parts, const float* values, int64_t count, 
   });
 }
 
-KernelPart CodePart(KernelParts* parts, const std::function<KernelPart()>& make) {
-  return parts ? parts->NextCode(make) : make();
+KernelPart CodePart(KernelParts* parts, const std::function<KernelPart()>& make, PartKey key) {
+  return parts ? parts->NextCode(make, std::move(key)) : make();
 }
 
 }  // namespace tilesmith

@@ -103,15 +103,31 @@ class Compiler {
         [&](int64_t index) {
           const auto i = static_cast<size_t>(index);
           ThrowIfStopped(stop_);
-          KernelParts parts(pool_);
+          KernelRecipe& recipe = network_.recipes[i];
+          KernelParts parts(SharingOf(recipe, unpacked[i]));
           ConvWeights weights{.parts = &parts};
           if (unpacked[i].op) weights = WeightsOf(*unpacked[i].op, unpacked[i].first.get(), &parts);
-          KernelRecipe& recipe = network_.recipes[i];
           network_.kernels[i] = BuildKernelOf(recipe, device_, weights);
           recipe.parts = parts.parts();
           unpacked[i] = {};
         },
         device_.ReadsHostMemory() ? device_.threads() : 1);
+  }
+
+  PartSharing SharingOf(const KernelRecipe& recipe, const Unpacked& conv) const {
+    PartSharing sharing{.pool = pool_};
+    if (pool_ == nullptr || conv.op == nullptr) return sharing;
+    const Target& target = device_.target();
+    const auto* main = dynamic_cast<const ConvOp*>(conv.op.get());
+    if (main == nullptr) return sharing;  // code for bytes may depend on their scales
+    sharing.kernel = PartKey(recipe.conv_template)
+                         .Add(WorkloadToString(recipe.workload))
+                         .Add(recipe.config.ToString())
+                         .Add(target.isa, target.vnni, target.bf16, target.amx, target.cores);
+    sharing.weights = {main->weights()};
+    if (const auto* before = dynamic_cast<const ConvOp*>(conv.first.get()))
+      sharing.weights.push_back(before->weights());
+    return sharing;
   }
 
   bool IsConv(const Step& step) const {

@@ -1,6 +1,7 @@
 #include "graph_tuner/executor/heuristic_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <span>
 
@@ -9,6 +10,8 @@
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/plan/crossings.h"
 #include "graph_tuner/plan/plan.h"
+#include "layouts/base/error.h"
+#include "layouts/base/thread_team.h"
 #include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/dense/tasks.h"
@@ -183,14 +186,192 @@ Plan HeuristicPlan(const Graph& graph, const Target& cpu, int threads) {
   // On near cores unet, estimated at 1.02, took 0.93 times as long in blocks; what was estimated at 1.06 and
   // more lost nothing by rows.
   constexpr double kWorthwhile = 1.05;
-  StyledPlan blocks = PlanInStyle(graph, {.cpu = cpu, .threads = threads, .style = DefaultStyle::kBlocks});
-  if (threads == 1 || cpu.isa == Isa::kPortable) return std::move(blocks.plan);
-  StyledPlan rows = PlanInStyle(graph, {.cpu = cpu, .threads = threads, .style = DefaultStyle::kRows});
-  return std::move(rows.cycles * kWorthwhile < blocks.cycles ? rows.plan : blocks.plan);
+  constexpr DefaultStyle kStyles[] = {DefaultStyle::kBlocks, DefaultStyle::kRows};
+  const int64_t styles = threads == 1 || cpu.isa == Isa::kPortable ? 1 : 2;
+  StyledPlan plans[std::size(kStyles)];
+  ForEachIndex(
+      styles,
+      [&](int64_t i) {
+        plans[i] = PlanInStyle(graph, {.cpu = cpu, .threads = threads, .style = kStyles[i]});
+      },
+      threads);
+  auto& [blocks, rows] = plans;
+  return std::move(styles > 1 && rows.cycles * kWorthwhile < blocks.cycles ? rows.plan : blocks.plan);
 }
 
 Plan PlanOfRecords(const Graph& graph, const Target& target, int threads, RecordOfTask record_of) {
   return PlanInStyle(graph, {.cpu = target, .threads = threads, .given = std::move(record_of)}).plan;
+}
+
+namespace {
+
+// The config of a record for the same convolution of another image: its knobs where they have such values,
+// numbers of pixels in proportion to those of the image; what the space does not offer is the default's.
+std::optional<Config> ConfigFor(const Record& record, const ConvTemplate& conv_template,
+                                const ConvWorkload& workload, const ConfigSpace& space, const Target& cpu) {
+  const auto is_valid = [&](const Config& config) {
+    return space.IndexOf(config).has_value() && space.WhyInvalid(config).empty();
+  };
+  if (is_valid(record.config)) return record.config;
+  const Config preset = conv_template.Default(workload, cpu);
+  const double growth = static_cast<double>(workload.oh * workload.ow) /
+                        static_cast<double>(record.workload.oh * record.workload.ow);
+  Config config;
+  for (const Knob& knob : space.knobs()) {
+    const auto given = record.config.Find(knob.name);
+    if (!given) return std::nullopt;
+    const auto grown = static_cast<int64_t>(std::llround(static_cast<double>(*given) * growth));
+    int64_t value = preset.Get(knob.name);
+    for (const int64_t candidate : {grown, *given}) {
+      if (std::ranges::find(knob.values, candidate) != knob.values.end()) value = candidate;
+    }
+    config.Set(knob.name, value);
+  }
+  if (is_valid(config)) return config;
+  std::optional<Config> other = conv_template.WithLayouts(workload, space, preset, record.layouts);
+  return other && is_valid(*other) ? other : std::nullopt;
+}
+
+// nullopt where the record's template has none for it.
+std::optional<Record> RecordFor(const Record& record, const ConvWorkload& workload, const Target& cpu) {
+  const ConvTemplate& conv_template = FindConvTemplate(record.template_name);
+  if (!conv_template.Supports(workload, cpu).ok) return std::nullopt;
+  const ConfigSpace space = conv_template.Space(workload, cpu);
+  std::optional<Config> config = ConfigFor(record, conv_template, workload, space, cpu);
+  if (!config) return std::nullopt;
+  Record other;
+  other.target = record.target;
+  other.workload = workload;
+  other.template_name = record.template_name;
+  other.layouts = conv_template.Layouts(workload, *config);
+  other.config = *std::move(config);
+  other.conditions.threads = record.conditions.threads;
+  other.tuner = "other size";
+  return other;
+}
+
+// A plan's nodes for another size of its network.
+class OtherSize {
+ public:
+  OtherSize(const Plan& plan, const Graph& graph, const Target& cpu)
+      : graph_(graph), cpu_(cpu), threads_(plan.threads) {
+    for (const NodePlan& node : plan.nodes) planned_[node.node] = &node;
+    for (const FusablePair& pair : FusablePairs(graph)) pairs_.emplace(graph.node(pair.conv).name, pair);
+  }
+
+  // nullopt where the plan has no such node.
+  std::optional<NodePlan> Of(NodeId id) {
+    const Node& node = graph_.node(id);
+    const auto found = planned_.find(node.name);
+    if (found == planned_.end() || found->second->op_type != node.op->Type()) return std::nullopt;
+    NodePlan other;
+    other.node = node.name;
+    other.op_type = found->second->op_type;
+    other.fused_into = found->second->fused_into;
+    other.split = found->second->split;
+    if (!other.fused_into.empty()) return IsFusable(other) ? std::optional(other) : std::nullopt;
+    return graph_.As<ConvolutionOp>(id) ? OfConv(id, *found->second, other) : OfOp(id, *found->second, other);
+  }
+
+ private:
+  bool IsFusable(const NodePlan& first) const {
+    const auto pair = pairs_.find(first.fused_into);
+    return pair != pairs_.end() && graph_.node(pair->second.first).name == first.node;
+  }
+
+  std::optional<NodePlan> OfConv(NodeId id, const NodePlan& from, NodePlan other) const {
+    const ConvWorkload& own = graph_.As<ConvolutionOp>(id)->workload();
+    if (!from.record) {
+      other.layouts = from.layouts;
+      return NeedsRecord(own) ? std::nullopt : std::optional(other);
+    }
+    const auto pair = pairs_.find(other.node);
+    const bool fused = from.record->workload.fused();
+    if (fused && pair == pairs_.end()) return std::nullopt;
+    other.record = RecordFor(*from.record, fused ? pair->second.workload : own, cpu_);
+    if (!other.record && (fused || own.bytes)) return std::nullopt;
+    if (!other.record) other.record = DefaultRecord(own, cpu_, threads_);
+    other.layouts = other.record->layouts;
+    return other;
+  }
+
+  std::optional<NodePlan> OfOp(NodeId id, const NodePlan& from, NodePlan other) const {
+    const Op& op = *graph_.node(id).op;
+    if (op.IsView()) {
+      const ViewLayouts view = op.LayoutsOfView();
+      other.layouts = NodeLayouts(graph_, id, view.in, view.out);
+      return other;
+    }
+    const Layout kept = InputOrder(graph_.node(id), from.layouts.out);
+    const Layout layout = NodeRunsIn(graph_, id, kept) ? kept : Layout::Nchw();
+    other.layouts = NodeLayouts(graph_, id, layout, layout);
+    const std::optional<ConvWorkload> task = TaskOf(graph_, id);
+    if (from.record && task) other.record = RecordFor(*from.record, *task, cpu_);
+    return other;
+  }
+
+  const Graph& graph_;
+  const Target& cpu_;
+  const int threads_;
+  std::map<std::string_view, const NodePlan*> planned_;
+  std::map<std::string, FusablePair, std::less<>> pairs_;  // by the conv's name
+};
+
+double ConvFlops(const Plan& plan) {
+  double flops = 0;
+  for (const NodePlan& node : plan.nodes)
+    if (node.record) flops += node.record->workload.flops();
+  return flops;
+}
+
+double ConvFlops(const Graph& graph) {
+  double flops = 0;
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (const auto* conv = graph.As<ConvolutionOp>(id)) flops += conv->workload().flops();
+  return flops;
+}
+
+}  // namespace
+
+std::optional<Plan> PlanOfOtherSize(const Plan& plan, const Graph& graph, const Target& cpu) {
+  Plan other;
+  other.network = graph.name();
+  other.graph_hash = GraphHash(graph);
+  other.quantization = plan.quantization;
+  other.target = plan.target;
+  other.threads = plan.threads;
+  other.ends = plan.ends;
+  other.accuracy = plan.accuracy;
+  other.solver = "other size";
+  other.certificate = "none";
+  OtherSize nodes(plan, graph, cpu);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (graph.IsSource(id)) continue;
+    std::optional<NodePlan> node = nodes.Of(id);
+    if (!node) return std::nullopt;
+    other.nodes.push_back(*std::move(node));
+  }
+  try {
+    const std::vector<NodeSchedule> schedules = ResolveSchedules(graph, other, cpu);
+    other.transforms = NeededTransforms(graph, BuildProgram(graph, schedules, other.ends.outputs));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage) throw;
+    return std::nullopt;
+  }
+  return other;
+}
+
+const Plan* NearestPlan(std::span<const Plan> plans, const Graph& graph, const Target& cpu) {
+  const double flops = ConvFlops(graph);
+  const Plan* nearest = nullptr;
+  double nearest_gap = 0;
+  for (const Plan& plan : plans) {
+    if (plan.network != graph.name() || !SameMachine(plan.target, cpu) || plan.target.version != cpu.version)
+      continue;
+    const double gap = std::abs(std::log((ConvFlops(plan) + 1) / (flops + 1)));
+    if (nearest == nullptr || gap < nearest_gap) nearest = &plan, nearest_gap = gap;
+  }
+  return nearest;
 }
 
 }  // namespace tilesmith

@@ -1,8 +1,9 @@
-// A plan for those who have not tuned.
+// Plans for those who have not tuned, or not for this size.
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "graph_tuner/plan/plan.h"
 #include "layouts/base/target.h"
@@ -22,5 +23,14 @@ using RecordOfTask = std::function<std::optional<Record>(const ConvWorkload&)>;
 
 // The same with these schedules, dealt evenly; ops behind them take their layouts.
 Plan PlanOfRecords(const Graph& graph, const Target& target, int threads, RecordOfTask record_of);
+
+// The schedules of a plan, which is for inputs of another size of the same network: layouts, splits,
+// templates and configs as far as they are valid here, and otherwise what comes nearest to them. Nothing of
+// it was measured. nullopt where the networks have other nodes, or fuse others.
+std::optional<Plan> PlanOfOtherSize(const Plan& plan, const Graph& graph, const Target& cpu);
+
+// Of plans for several sizes of a network the one whose convolutions multiply most nearly as much; null where
+// none is of this network and for this CPU.
+const Plan* NearestPlan(std::span<const Plan> plans, const Graph& graph, const Target& cpu);
 
 }  // namespace tilesmith

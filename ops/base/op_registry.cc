@@ -3,8 +3,14 @@
 #include <fmt/format.h>
 
 #include "layouts/base/error.h"
+#include "layouts/byte_stream.h"
 
 namespace tilesmith {
+
+void Put(ByteWriter& writer, const TensorAttribute& attribute) { writer.Write(*attribute.value()); }
+
+void Get(ByteReader& reader, TensorAttribute& attribute) { attribute = reader.Read<Tensor>(); }
+
 namespace {
 
 template <typename T>
@@ -22,7 +28,7 @@ constexpr std::string_view kTypeName<std::vector<float>> = "a list of floats";
 template <>
 constexpr std::string_view kTypeName<std::vector<std::string>> = "a list of strings";
 template <>
-constexpr std::string_view kTypeName<Tensor> = "a tensor";
+constexpr std::string_view kTypeName<TensorAttribute> = "a tensor";
 
 template <typename T>
 const T* Get(const NodeSpec& spec, std::string_view name) {

@@ -16,8 +16,26 @@
 
 namespace tilesmith {
 
+class ByteReader;
+class ByteWriter;
+
+// The tensor of an attribute, which copies share.
+class TensorAttribute {
+ public:
+  TensorAttribute() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  TensorAttribute(Tensor value) : value_(std::make_shared<const Tensor>(std::move(value))) {}
+
+  const std::shared_ptr<const Tensor>& value() const { return value_; }
+
+ private:
+  std::shared_ptr<const Tensor> value_;
+};
+void Put(ByteWriter& writer, const TensorAttribute& attribute);
+void Get(ByteReader& reader, TensorAttribute& attribute);
+
 using Attribute = std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<float>,
-                               std::vector<std::string>, Tensor>;
+                               std::vector<std::string>, TensorAttribute>;
 
 using Attributes = std::map<std::string, Attribute, std::less<>>;
 

@@ -3,7 +3,9 @@
 // An op says that by Parameters(), a tuple in the constructor's order; its family lists it (op_list.cc).
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "layouts/byte_stream.h"
+#include "layouts/derived_tensors.h"
 #include "ops/base/op.h"
 
 namespace tilesmith {
@@ -47,5 +50,9 @@ const std::vector<SavedOp>& SavedOps();
 
 void Put(ByteWriter& writer, const OpPtr& op);
 void Get(ByteReader& reader, OpPtr& op);
+
+// compute(), which is what the op makes of these constants, or what it gave before (layouts/derived_tensors).
+TensorPtr DerivedBy(const OpPtr& op, std::span<const TensorPtr> constants,
+                    const std::function<Tensor()>& compute);
 
 }  // namespace tilesmith

@@ -135,8 +135,8 @@ BodySize SizeOf(const NodeList& body) {
   for (const ModelNode& node : body.nodes) {
     ++size.nodes;
     for (const auto& [name, value] : node.attributes)
-      if (const auto* tensor = std::get_if<Tensor>(&value))
-        size.elements += static_cast<double>(tensor->size());
+      if (const auto* tensor = std::get_if<TensorAttribute>(&value))
+        size.elements += static_cast<double>(tensor->value()->size());
     for (const auto& [name, inner] : node.bodies) {
       const BodySize of_inner = SizeOf(*inner);
       size.nodes += of_inner.nodes;

@@ -426,7 +426,7 @@ OpPtr ConvOp::WithScaleShift(const ScaleShiftOp& op, const Shape&) const {
   if (workload.post.sum || workload.post.activation.kind != ActivationKind::kNone) return nullptr;
   workload.post.bias = true;
   workload.post.activation = op.activation();
-  return std::make_shared<ConvOp>(workload, op.ScaledWeights(*weights_, weights_->size() / workload.oc),
+  return std::make_shared<ConvOp>(workload, op.ScaledWeights(weights_, weights_->size() / workload.oc),
                                   op.ScaledBias(bias_.get()));
 }
 

@@ -187,7 +187,7 @@ OpPtr ConvTransposeOp::WithActivation(const Activation& activation) const {
 OpPtr ConvTransposeOp::WithScaleShift(const ScaleShiftOp& op, const Shape&) const {
   const Shape& shape = weights_->shape();  // input channels by output channels
   if (params_.groups != 1 || activation_.kind != ActivationKind::kNone) return nullptr;
-  return std::make_shared<ConvTransposeOp>(params_, op.ScaledWeights(*weights_, shape[2] * shape[3]),
+  return std::make_shared<ConvTransposeOp>(params_, op.ScaledWeights(weights_, shape[2] * shape[3]),
                                            op.ScaledBias(bias_.get()), op.activation());
 }
 

@@ -7,6 +7,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/sizes.h"
 #include "layouts/base/thread_team.h"
+#include "layouts/derived_tensors.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/rounding.h"
@@ -27,23 +28,27 @@ std::shared_ptr<const Tensor> FloatMatrix(const NodeSpec& spec, size_t index) {
 std::shared_ptr<const Tensor> ImportWeights(const NodeSpec& spec, float alpha, bool transposed) {
   std::shared_ptr<const Tensor> given = FloatMatrix(spec, 1);
   if (alpha == 1 && transposed) return given;
-  const int64_t rows = given->shape()[0], columns = given->shape()[1];
-  auto weights = std::make_shared<Tensor>(transposed ? Shape{rows, columns} : Shape{columns, rows});
-  Eigen::Map<RowMatrix<float>> result(weights->floats(), weights->shape()[0], weights->shape()[1]);
-  const FloatMap matrix(given->floats(), rows, columns);
-  if (transposed) {
-    result = alpha * matrix;
-    return weights;
-  }
-  constexpr int64_t kTile = 32;  // rows and columns that stay in the first-level cache
-  ForEachIndex(CeilDiv(columns, kTile), [&](int64_t strip) {
-    const int64_t j = strip * kTile, width = std::min(kTile, columns - j);
-    for (int64_t i = 0; i < rows; i += kTile) {
-      const int64_t height = std::min(kTile, rows - i);
-      result.block(j, i, width, height) = alpha * matrix.block(i, j, height, width).transpose();
+  Derivation derivation(transposed ? "alpha * B" : "alpha * B'");
+  derivation.Add(given).Add(std::span(&alpha, 1));
+  return Derived(std::move(derivation), [&] {
+    const int64_t rows = given->shape()[0], columns = given->shape()[1];
+    auto weights = std::make_shared<Tensor>(transposed ? Shape{rows, columns} : Shape{columns, rows});
+    Eigen::Map<RowMatrix<float>> result(weights->floats(), weights->shape()[0], weights->shape()[1]);
+    const FloatMap matrix(given->floats(), rows, columns);
+    if (transposed) {
+      result = alpha * matrix;
+      return weights;
     }
+    constexpr int64_t kTile = 32;  // rows and columns that stay in the first-level cache
+    ForEachIndex(CeilDiv(columns, kTile), [&](int64_t strip) {
+      const int64_t j = strip * kTile, width = std::min(kTile, columns - j);
+      for (int64_t i = 0; i < rows; i += kTile) {
+        const int64_t height = std::min(kTile, rows - i);
+        result.block(j, i, width, height) = alpha * matrix.block(i, j, height, width).transpose();
+      }
+    });
+    return weights;
   });
-  return weights;
 }
 
 // What the matrix at input 1 was dequantised from, as {N, K}, or null.
@@ -236,7 +241,7 @@ OpPtr GemmOp::WithScaleShift(const ScaleShiftOp& op, const Shape& output) const 
   const ScaleShiftOp columns =
       matrix ? op
              : ScaleShiftOp(std::vector<float>(n(), op.scale()[0]), std::vector<float>(n(), op.shift()[0]));
-  return std::make_shared<GemmOp>(columns.ScaledWeights(*weights_, k()), columns.ScaledBias(bias_.get()),
+  return std::make_shared<GemmOp>(columns.ScaledWeights(weights_, k()), columns.ScaledBias(bias_.get()),
                                   op.activation());
 }
 

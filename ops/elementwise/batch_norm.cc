@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "layouts/base/check.h"
+#include "layouts/derived_tensors.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/rounding.h"
@@ -171,17 +172,21 @@ std::shared_ptr<const Tensor> ScaleShiftOp::ScaledBias(const Tensor* bias) const
   return result;
 }
 
-std::shared_ptr<const Tensor> ScaleShiftOp::ScaledWeights(const Tensor& weights, int64_t inner) const {
-  auto result = std::make_shared<Tensor>(weights.shape(), Layout::Nchw(), NewMemory::kAnything);
-  const int64_t channels = static_cast<int64_t>(scale_.size());
-  const int64_t rows = weights.size() / inner;
-  const float* from = weights.floats();
-  float* to = result->floats();
-  for (int64_t row = 0; row < rows; ++row, from += inner, to += inner) {
-    const float scale = scale_[row % channels];
-    for (int64_t i = 0; i < inner; ++i) to[i] = from[i] * scale;
-  }
-  return result;
+TensorPtr ScaleShiftOp::ScaledWeights(const TensorPtr& weights, int64_t inner) const {
+  Derivation derivation("scale * weights");
+  derivation.Add(weights).Add(scale_).Add({inner});
+  return Derived(std::move(derivation), [&] {
+    auto result = std::make_shared<Tensor>(weights->shape(), Layout::Nchw(), NewMemory::kAnything);
+    const int64_t channels = static_cast<int64_t>(scale_.size());
+    const int64_t rows = weights->size() / inner;
+    const float* from = weights->floats();
+    float* to = result->floats();
+    for (int64_t row = 0; row < rows; ++row, from += inner, to += inner) {
+      const float scale = scale_[row % channels];
+      for (int64_t i = 0; i < inner; ++i) to[i] = from[i] * scale;
+    }
+    return result;
+  });
 }
 
 std::vector<SavedOp> BatchNormOps() { return {Saved<ScaleShiftOp>("ScaleShift")}; }

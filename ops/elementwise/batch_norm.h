@@ -37,7 +37,8 @@ class ScaleShiftOp : public Op {
   // What a sum with this bias (null: none), and with these weights, of which every `inner` adjacent ones
   // belong to one channel, the channels repeating, becomes with scale and shift behind it.
   std::shared_ptr<const Tensor> ScaledBias(const Tensor* bias) const;
-  std::shared_ptr<const Tensor> ScaledWeights(const Tensor& weights, int64_t inner) const;
+  std::shared_ptr<const Tensor> ScaledWeights(const std::shared_ptr<const Tensor>& weights,
+                                              int64_t inner) const;
   // |scale * x| + |shift| of every element of the input.
   Tensor Magnitudes(const Tensor& input) const;
   auto Parameters() const { return std::tie(scale_, shift_, activation_); }

@@ -1,6 +1,7 @@
 #include "ops/graph/graph.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "layouts/base/check.h"
 #include "layouts/base/settings.h"
@@ -51,42 +52,34 @@ Graph OnlyLiveNodes(const Graph& graph, const std::vector<bool>& live) {
 }  // namespace
 
 Graph::Graph(std::string name, const SizeLimits& limits)
-    : name_(std::move(name)), limits_(limits), graph_(std::make_unique<Boost>()) {}
+    : content_(std::make_shared<Content>(Content{.name = std::move(name), .limits = limits})) {}
 
-Graph::Graph(const Graph& other)
-    : name_(other.name_),
-      limits_(other.limits_),
-      graph_(std::make_unique<Boost>(*other.graph_)),
-      outputs_(other.outputs_),
-      tail_(other.tail_),
-      is_output_(other.is_output_),
-      ids_(other.ids_),
-      next_suffix_(other.next_suffix_) {}
+const std::shared_ptr<Graph::Content>& Graph::Empty() {
+  static const auto empty = std::make_shared<Content>();
+  return empty;
+}
 
-Graph& Graph::operator=(const Graph& other) { return *this = Graph(other); }
-
-Graph::Graph(Graph&& other) noexcept : Graph() { *this = std::move(other); }
+Graph::Graph(Graph&& other) noexcept : content_(std::exchange(other.content_, Empty())) {}
 
 Graph& Graph::operator=(Graph&& other) noexcept {
-  std::swap(name_, other.name_);
-  std::swap(limits_, other.limits_);
-  std::swap(graph_, other.graph_);
-  std::swap(outputs_, other.outputs_);
-  std::swap(tail_, other.tail_);
-  std::swap(is_output_, other.is_output_);
-  std::swap(ids_, other.ids_);
-  std::swap(next_suffix_, other.next_suffix_);
+  std::swap(content_, other.content_);
   return *this;
+}
+
+Graph::Content& Graph::Own() {
+  if (content_.use_count() > 1) content_ = std::make_shared<Content>(*content_);
+  return *content_;
 }
 
 // As many steps as there are nodes of one name, not their square.
 std::string Graph::UniqueName(const std::string& wanted) {
-  if (!wanted.empty() && !ids_.contains(wanted)) return wanted;
+  Content& content = Own();
+  if (!wanted.empty() && !content.ids.contains(wanted)) return wanted;
   const std::string stem = wanted.empty() ? "node" : wanted;
-  int& suffix = next_suffix_[stem];
+  int& suffix = content.next_suffix[stem];
   while (true) {
     std::string name = fmt::format("{}_{}", stem, ++suffix);
-    if (!ids_.contains(name)) return name;
+    if (!content.ids.contains(name)) return name;
   }
 }
 
@@ -107,8 +100,8 @@ Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& 
   try {
     node.type = op->OutputType(types);
     node.shape = op->InferShape(shapes);
-    CheckShape(node.shape, limits_);
-    CheckBytes(shapes, types, node, limits_);
+    CheckShape(node.shape, limits());
+    CheckBytes(shapes, types, node, limits());
   } catch (const LimitError& error) {
     throw LimitError(about_it(error));
   } catch (const Error& error) {
@@ -120,18 +113,20 @@ Graph::NodeId Graph::Add(std::string name, OpPtr op, const std::vector<NodeId>& 
 }
 
 Graph::NodeId Graph::AddNode(NodePtr node, const std::vector<NodeId>& inputs) {
-  const NodeId id = boost::add_vertex(node, *graph_);
+  Content& content = Own();
+  const NodeId id = boost::add_vertex(node, content.graph);
   for (size_t slot = 0; slot < inputs.size(); ++slot) {
-    boost::add_edge(inputs[slot], id, Use{static_cast<int>(slot)}, *graph_);
+    boost::add_edge(inputs[slot], id, Use{static_cast<int>(slot)}, content.graph);
   }
-  ids_.emplace(this->node(id).name, id);
+  content.ids.emplace(this->node(id).name, id);
   return id;
 }
 
 Graph::NodeId Graph::AddCopy(const Graph& from, NodeId id, const std::vector<NodeId>& inputs) {
-  const NodePtr& node = (*from.graph_)[id];
+  const NodePtr& node = from.boost()[id];
   const std::vector<NodeId> old_inputs = from.Inputs(id);
-  bool alike = inputs.size() == old_inputs.size() && !ids_.contains(node->name) && limits_ == from.limits_;
+  bool alike =
+      inputs.size() == old_inputs.size() && !content_->ids.contains(node->name) && limits() == from.limits();
   for (size_t slot = 0; alike && slot < inputs.size(); ++slot) {
     const Node &now = this->node(inputs[slot]), &then = from.node(old_inputs[slot]);
     alike = now.type == then.type && now.shape == then.shape;
@@ -140,33 +135,34 @@ Graph::NodeId Graph::AddCopy(const Graph& from, NodeId id, const std::vector<Nod
 }
 
 OpPtr Graph::Release(NodeId id) {
-  NodePtr& node = (*graph_)[id];
+  Content& content = Own();
+  NodePtr& node = content.graph[id];
   if (node.use_count() > 1) {  // other graphs keep theirs as it is
-    ids_.erase(node->name);
+    content.ids.erase(node->name);
     node = std::make_shared<Node>(*node);
-    ids_.emplace(node->name, id);
+    content.ids.emplace(node->name, id);
   }
   return std::move(node->op);
 }
 
 void Graph::MarkOutput(NodeId node) {
   TILESMITH_CHECK(node < size() && !IsOutput(node), "output {} of {}", node, size());
-  outputs_.push_back(node);
-  is_output_.insert(node);
+  Own().outputs.push_back(node);
+  Own().is_output.insert(node);
 }
 
 std::vector<Graph::NodeId> Graph::Inputs(NodeId id) const {
-  std::vector<NodeId> inputs(boost::in_degree(id, *graph_));
-  for (auto [edge, end] = boost::in_edges(id, *graph_); edge != end; ++edge) {
-    inputs[(*graph_)[*edge].slot] = boost::source(*edge, *graph_);
+  std::vector<NodeId> inputs(boost::in_degree(id, boost()));
+  for (auto [edge, end] = boost::in_edges(id, boost()); edge != end; ++edge) {
+    inputs[boost()[*edge].slot] = boost::source(*edge, boost());
   }
   return inputs;
 }
 
 std::vector<Graph::NodeId> Graph::Consumers(NodeId id) const {
   std::vector<NodeId> consumers;
-  for (auto [edge, end] = boost::out_edges(id, *graph_); edge != end; ++edge) {
-    consumers.push_back(boost::target(*edge, *graph_));
+  for (auto [edge, end] = boost::out_edges(id, boost()); edge != end; ++edge) {
+    consumers.push_back(boost::target(*edge, boost()));
   }
   std::ranges::sort(consumers);
   const auto repeated = std::ranges::unique(consumers);
@@ -195,8 +191,8 @@ std::vector<Graph::NodeId> Graph::GraphInputs() const {
 }
 
 std::optional<Graph::NodeId> Graph::Find(std::string_view name) const {
-  const auto found = ids_.find(name);
-  if (found == ids_.end()) return std::nullopt;
+  const auto found = content_->ids.find(name);
+  if (found == content_->ids.end()) return std::nullopt;
   return found->second;
 }
 

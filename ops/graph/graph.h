@@ -35,12 +35,14 @@ class Graph {
   using Boost = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, NodePtr, Use>;
   using NodeId = Boost::vertex_descriptor;  // 0..size()-1, in topological order
 
+  // Copies share what they hold until one of them changes.
   explicit Graph(std::string name = "", const SizeLimits& limits = {});
-  Graph(const Graph& other);
-  Graph& operator=(const Graph& other);
+  Graph(const Graph& other) = default;
+  Graph& operator=(const Graph& other) = default;
   // Leaves an empty graph.
   Graph(Graph&& other) noexcept;
   Graph& operator=(Graph&& other) noexcept;
+  ~Graph() = default;
 
   // Infers shape and type. Inputs must exist already, so ids are a topological order. A taken or empty name
   // is made unique with a suffix. Throws Error(kBadModel) naming the node when shapes or types do not fit, or
@@ -49,21 +51,21 @@ class Graph {
   // The same node as in another graph. Where these inputs are like those it has there, nothing is inferred.
   NodeId AddCopy(const Graph& from, NodeId id, const std::vector<NodeId>& inputs);
   // Room for so many nodes: less time, nothing else.
-  void Reserve(size_t nodes) { ids_.reserve(nodes); }
+  void Reserve(size_t nodes) { Own().ids.reserve(nodes); }
   // Outputs keep the order in which they are marked; a node may be marked once.
   void MarkOutput(NodeId node);
   // What computes the model's outputs from this graph's; null, the default, where they are the same.
-  void SetTail(std::shared_ptr<const Tail> tail) { tail_ = std::move(tail); }
-  const std::shared_ptr<const Tail>& tail() const { return tail_; }
+  void SetTail(std::shared_ptr<const Tail> tail) { Own().tail = std::move(tail); }
+  const std::shared_ptr<const Tail>& tail() const { return content_->tail; }
   // The op leaves the graph, and its weights go with it, if nothing else holds them. The node keeps its
   // shape, and everything else works on as long as it asks for no op of that node. References to it stay
   // valid.
   OpPtr Release(NodeId id);
 
-  const std::string& name() const { return name_; }
-  const SizeLimits& limits() const { return limits_; }
-  size_t size() const { return boost::num_vertices(*graph_); }
-  const Node& node(NodeId id) const { return *(*graph_)[id]; }
+  const std::string& name() const { return content_->name; }
+  const SizeLimits& limits() const { return content_->limits; }
+  size_t size() const { return boost::num_vertices(boost()); }
+  const Node& node(NodeId id) const { return *boost()[id]; }
   // The node's op when it is a T, else null.
   template <typename T>
   const T* As(NodeId id) const {
@@ -76,23 +78,29 @@ class Graph {
   std::vector<Shape> InputShapes(NodeId id) const;
   std::vector<DataType> InputTypes(NodeId id) const;
   std::vector<NodeId> GraphInputs() const;  // nodes whose op is an InputOp, in order of addition
-  const std::vector<NodeId>& outputs() const { return outputs_; }
-  bool IsOutput(NodeId id) const { return is_output_.contains(id); }
+  const std::vector<NodeId>& outputs() const { return content_->outputs; }
+  bool IsOutput(NodeId id) const { return content_->is_output.contains(id); }
   std::optional<NodeId> Find(std::string_view name) const;
-  const Boost& boost() const { return *graph_; }
+  const Boost& boost() const { return content_->graph; }
 
  private:
+  struct Content {
+    std::string name;
+    SizeLimits limits;
+    Boost graph = {};
+    std::vector<NodeId> outputs = {};
+    std::shared_ptr<const Tail> tail = {};
+    std::unordered_set<NodeId> is_output = {};
+    std::unordered_map<std::string_view, NodeId> ids = {};  // by the nodes' own names
+    std::unordered_map<std::string, int> next_suffix = {};  // of names that were wanted more than once
+  };
+  static const std::shared_ptr<Content>& Empty();
+  // The content, which no other graph has from then on.
+  Content& Own();
   std::string UniqueName(const std::string& wanted);
   NodeId AddNode(NodePtr node, const std::vector<NodeId>& inputs);
 
-  std::string name_;
-  SizeLimits limits_;
-  std::unique_ptr<Boost> graph_;  // Boost's own type copies when it is moved
-  std::vector<NodeId> outputs_;
-  std::shared_ptr<const Tail> tail_;
-  std::unordered_set<NodeId> is_output_;
-  std::unordered_map<std::string_view, NodeId> ids_;  // by the nodes' own names
-  std::unordered_map<std::string, int> next_suffix_;  // of names that were wanted more than once
+  std::shared_ptr<Content> content_;
 };
 
 // A stable 16-digit hash of structure, signatures and shapes (not of weight values): what a plan is for.

@@ -60,9 +60,10 @@ BuiltOp BuildConstant(const NodeSpec& spec) {
     return BuiltConstant(FloatTensor({static_cast<int64_t>(values.size())}, values));
   }
   const auto value = spec.attributes.find("value");
-  const Tensor* tensor = value == spec.attributes.end() ? nullptr : std::get_if<Tensor>(&value->second);
+  const auto* tensor =
+      value == spec.attributes.end() ? nullptr : std::get_if<TensorAttribute>(&value->second);
   if (!tensor) Refuse(spec, "it has no value that is a dense tensor, a number or a list of numbers");
-  return BuiltConstant(*tensor);
+  return {std::make_shared<ConstantOp>(tensor->value()), {}};
 }
 
 BuiltOp BuildConstantOfShape(const NodeSpec& spec) {
@@ -71,7 +72,8 @@ BuiltOp BuildConstantOfShape(const NodeSpec& spec) {
   NeedFoldable(spec, shape);
   const auto value = spec.attributes.find("value");
   if (value == spec.attributes.end()) return BuiltConstant(Tensor(shape));
-  const Tensor* tensor = std::get_if<Tensor>(&value->second);
+  const auto* attribute = std::get_if<TensorAttribute>(&value->second);
+  const Tensor* tensor = attribute ? attribute->value().get() : nullptr;
   if (!tensor || tensor->size() != 1) Refuse(spec, "its value must be a tensor of one element");
   Tensor result(shape, Layout::Nchw(tensor->type()));
   VisitType(result.type(), [&](auto tag) {

@@ -428,6 +428,7 @@ std::shared_ptr<const Tensor> NodeImporter::Fold(const NodeSpec& spec, const Bui
   const Op& op = *built.op;
   std::vector<Shape> shapes;
   std::vector<DataType> types;
+  std::vector<std::shared_ptr<const Tensor>> values;
   std::vector<const Tensor*> constants;
   double operations = 0;
   for (const int index : built.data_inputs) {
@@ -435,6 +436,7 @@ std::shared_ptr<const Tensor> NodeImporter::Fold(const NodeSpec& spec, const Bui
     shapes.push_back(input.shape);
     types.push_back(input.type);
     if (!input.constant) continue;
+    values.push_back(input.constant);
     constants.push_back(input.constant.get());
     operations += static_cast<double>(input.constant->size());
   }
@@ -445,8 +447,9 @@ std::shared_ptr<const Tensor> NodeImporter::Fold(const NodeSpec& spec, const Bui
   if (constants.size() < shapes.size()) return nullptr;
   Spend(operations + static_cast<double>(ElementCount(shape)) + op.Flops(shapes));
   const bool by_kernel = options_.machine != nullptr && op.HasFastKernel() && op.KernelTakes(types);
-  return std::make_shared<const Tensor>(by_kernel ? RunOnce(op, constants, *options_.machine)
-                                                  : op.Reference(constants));
+  return DerivedBy(built.op, values, [&] {
+    return by_kernel ? RunOnce(op, constants, *options_.machine) : op.Reference(constants);
+  });
 }
 
 void NodeImporter::Spend(double operations) {

@@ -79,9 +79,9 @@ struct AttributeSetter {
     proto.set_type(onnx::AttributeProto::STRINGS);
     for (const std::string& value : values) proto.add_strings(value);
   }
-  void operator()(const Tensor& value) const {
+  void operator()(const TensorAttribute& tensor) const {
     proto.set_type(onnx::AttributeProto::TENSOR);
-    SetTensor("", value, *proto.mutable_t());
+    SetTensor("", *tensor.value(), *proto.mutable_t());
   }
 };
 

@@ -62,6 +62,7 @@ bool UsedOnce(const Graph& graph, NodeId id) {
 
 Graph FuseIntoProducers(const Graph& graph, const FusePair& fuse) {
   const std::vector<Fusion> plan = PlanFusions(graph, fuse);
+  if (std::ranges::none_of(plan, &Fusion::swallowed)) return graph;
   std::vector<std::vector<NodeId>> mapped_inputs(graph.size());
   return RewriteGraph(
       graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {

@@ -71,10 +71,11 @@ const std::vector<Pass>& Passes() {
 }
 
 Graph OptimizeGraph(Graph graph) {
+  graph = DropDeadNodes(std::move(graph));
   for (const Pass& pass : Passes()) {
     if (LooksAt(pass, graph)) graph = pass.run(graph);
   }
-  return DropDeadNodes(std::move(graph));
+  return graph;
 }
 
 }  // namespace tilesmith

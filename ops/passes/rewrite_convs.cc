@@ -2,6 +2,7 @@
 #include <set>
 
 #include "layouts/base/error.h"
+#include "layouts/derived_tensors.h"
 #include "ops/conv/conv.h"
 #include "ops/conv/conv_transpose.h"
 #include "ops/movement/concat.h"
@@ -156,17 +157,23 @@ OpPtr OnTheImage(const ConvOp& conv, const SpaceToDepth& from) {
   w.ic /= phases;
   w.ih *= from.sy, w.kh *= from.sy, w.sh *= from.sy, w.ph *= from.sy;
   w.iw *= from.sx, w.kw *= from.sx, w.sw *= from.sx, w.pw *= from.sx;
-  auto weights = std::make_shared<Tensor>(w.weights_shape());
-  const float* in = conv.weights()->floats();
-  for (int64_t o = 0; o < old.oc; ++o) {
-    for (int64_t c = 0; c < old.ic; ++c) {
-      const auto [y, x] = from.phases[c / w.ic];
-      float* out = weights->floats() + (o * w.ic + c % w.ic) * w.kh * w.kw;
-      for (int64_t i = 0; i < old.kh; ++i) {
-        for (int64_t j = 0; j < old.kw; ++j) out[(i * from.sy + y) * w.kw + j * from.sx + x] = *in++;
+  Derivation derivation("weights of phases, on the image");
+  derivation.Add(conv.weights()).Add({from.sy, from.sx});
+  for (const auto& [y, x] : from.phases) derivation.Add({y, x});
+  TensorPtr weights = Derived(std::move(derivation), [&] {
+    auto spread = std::make_shared<Tensor>(w.weights_shape());
+    const float* in = conv.weights()->floats();
+    for (int64_t o = 0; o < old.oc; ++o) {
+      for (int64_t c = 0; c < old.ic; ++c) {
+        const auto [y, x] = from.phases[c / w.ic];
+        float* out = spread->floats() + (o * w.ic + c % w.ic) * w.kh * w.kw;
+        for (int64_t i = 0; i < old.kh; ++i) {
+          for (int64_t j = 0; j < old.kw; ++j) out[(i * from.sy + y) * w.kw + j * from.sx + x] = *in++;
+        }
       }
     }
-  }
+    return spread;
+  });
   return std::make_shared<ConvOp>(w, std::move(weights), conv.bias());
 }
 
@@ -187,6 +194,7 @@ std::vector<std::optional<SpaceToDepth>> FindFoldable(const Graph& graph) {
 
 Graph FoldSpaceToDepth(const Graph& graph) {
   const std::vector<std::optional<SpaceToDepth>> foldable = FindFoldable(graph);
+  if (std::ranges::none_of(foldable, [](const auto& found) { return found.has_value(); })) return graph;
   // For slices and what is folded: the node of the result that they are cut from.
   std::vector<NodeId> images(graph.size());
   return RewriteGraph(
@@ -277,24 +285,30 @@ void ForEachChannel(const Lowering& l, const Body& body) {
   }
 }
 
-std::shared_ptr<const Tensor> WeightsOf(const Lowering& l, const ConvWorkload& w) {
-  auto result = std::make_shared<Tensor>(w.weights_shape());
-  const Shape& from = l.op.weights()->shape();
-  const int64_t group_in = w.ic / w.g;
-  ForEachChannel(l, [&](int64_t o, int64_t i, int64_t j, int64_t channel) {
-    const int64_t group = o / from[1];
-    for (int64_t c = 0; c < group_in; ++c) {
-      const float* taps =
-          l.op.weights()->floats() + ((group * group_in + c) * from[1] + o % from[1]) * from[2] * from[3];
-      float* out = result->floats() + (channel * group_in + c) * w.kh * w.kw;
-      for (int64_t y = i, row = w.kh - 1; y < from[2]; y += l.rows.stride, --row) {
-        for (int64_t x = j, column = w.kw - 1; x < from[3]; x += l.columns.stride, --column) {
-          out[row * w.kw + column] = taps[y * from[3] + x];
+TensorPtr WeightsOf(const Lowering& l, const ConvWorkload& w) {
+  Derivation derivation("taps by phases");
+  derivation.Add(l.op.weights())
+      .Add({w.oc, w.ic, w.g, w.kh, w.kw, l.rows.stride, l.columns.stride,
+            static_cast<int64_t>(l.shuffle.params().order)});
+  return Derived(std::move(derivation), [&] {
+    auto result = std::make_shared<Tensor>(w.weights_shape());
+    const Shape& from = l.op.weights()->shape();
+    const int64_t group_in = w.ic / w.g;
+    ForEachChannel(l, [&](int64_t o, int64_t i, int64_t j, int64_t channel) {
+      const int64_t group = o / from[1];
+      for (int64_t c = 0; c < group_in; ++c) {
+        const float* taps =
+            l.op.weights()->floats() + ((group * group_in + c) * from[1] + o % from[1]) * from[2] * from[3];
+        float* out = result->floats() + (channel * group_in + c) * w.kh * w.kw;
+        for (int64_t y = i, row = w.kh - 1; y < from[2]; y += l.rows.stride, --row) {
+          for (int64_t x = j, column = w.kw - 1; x < from[3]; x += l.columns.stride, --column) {
+            out[row * w.kw + column] = taps[y * from[3] + x];
+          }
         }
       }
-    }
+    });
+    return result;
   });
-  return result;
 }
 
 std::shared_ptr<const Tensor> BiasOf(const Lowering& l, const ConvWorkload& w) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "layouts/derived_tensors.h"
 #include "ops/base/op.h"
 #include "ops/conv/conv.h"
 #include "ops/dense/gemm.h"
@@ -64,25 +65,46 @@ OpPtr Scaled(const ConvOp& conv, const ScaleShiftOp& op) {
   ConvWorkload workload = conv.workload();
   workload.post.bias = true;
   const int64_t group_in = workload.ic / workload.g, taps = workload.kh * workload.kw;
-  auto weights = std::make_shared<Tensor>(workload.weights_shape());
-  auto bias = std::make_shared<Tensor>(Shape{workload.oc});
-  for (int64_t o = 0; o < workload.oc; ++o) {
-    double sum = conv.bias() == nullptr ? 0.0 : conv.bias()->floats()[o];
-    const int64_t group = o / (workload.oc / workload.g);
-    for (int64_t i = 0; i < group_in * taps; ++i) {
-      const int64_t at = o * group_in * taps + i, channel = group * group_in + i / taps;
-      const double weight = conv.weights()->floats()[at];
-      weights->floats()[at] = static_cast<float>(weight * op.scale()[channel]);
-      sum += weight * op.shift()[channel];
+  // visit(index, output channel, input channel)
+  const auto for_each_weight = [&](const auto& visit) {
+    for (int64_t o = 0; o < workload.oc; ++o) {
+      const int64_t group = o / (workload.oc / workload.g);
+      for (int64_t i = 0; i < group_in * taps; ++i)
+        visit(o * group_in * taps + i, o, group * group_in + i / taps);
     }
-    bias->floats()[o] = static_cast<float>(sum);
-  }
+  };
+  const auto derivation = [&](std::string_view what, const std::vector<float>& factors) {
+    Derivation derivation(what);
+    return derivation.Add(conv.weights()).Add(conv.bias()).Add(factors).Add({workload.oc, workload.g, taps});
+  };
+  TensorPtr weights = Derived(derivation("weights * scale of inputs", op.scale()), [&] {
+    auto scaled = std::make_shared<Tensor>(workload.weights_shape());
+    for_each_weight([&](int64_t at, int64_t, int64_t channel) {
+      const double weight = conv.weights()->floats()[at];
+      scaled->floats()[at] = static_cast<float>(weight * op.scale()[channel]);
+    });
+    return scaled;
+  });
+  TensorPtr bias = Derived(derivation("bias + weights * shift of inputs", op.shift()), [&] {
+    std::vector<double> sums(static_cast<size_t>(workload.oc), 0.0);
+    if (conv.bias() != nullptr) std::copy_n(conv.bias()->floats(), workload.oc, sums.begin());
+    for_each_weight([&](int64_t at, int64_t o, int64_t channel) {
+      const double weight = conv.weights()->floats()[at];
+      sums[o] += weight * op.shift()[channel];
+    });
+    auto shifted = std::make_shared<Tensor>(Shape{workload.oc});
+    std::ranges::transform(sums, shifted->floats(), [](double sum) { return static_cast<float>(sum); });
+    return shifted;
+  });
   return std::make_shared<ConvOp>(workload, std::move(weights), std::move(bias));
 }
 
 }  // namespace
 
 Graph PushScaleShift(const Graph& graph) {
+  bool any = false;
+  for (NodeId id = 0; id < graph.size() && !any; ++id) any = CanBePushed(graph, id);
+  if (!any) return graph;
   return RewriteGraph(
       graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
         if (CanBePushed(graph, id)) return inputs[0];
@@ -114,10 +136,15 @@ OpPtr WithBias(const GemmOp& gemm, const float* row) {
 }
 
 OpPtr WithScale(const GemmOp& gemm, const float* row) {
-  auto weights = std::make_shared<Tensor>(gemm.weights()->shape());
-  for (int64_t i = 0; i < weights->size(); ++i) {
-    weights->floats()[i] = gemm.weights()->floats()[i] * row[i / gemm.k()];
-  }
+  Derivation derivation("weights * row");
+  derivation.Add(gemm.weights()).Add(std::span(row, static_cast<size_t>(gemm.n())));
+  TensorPtr weights = Derived(std::move(derivation), [&] {
+    auto scaled = std::make_shared<Tensor>(gemm.weights()->shape());
+    for (int64_t i = 0; i < scaled->size(); ++i) {
+      scaled->floats()[i] = gemm.weights()->floats()[i] * row[i / gemm.k()];
+    }
+    return scaled;
+  });
   std::shared_ptr<Tensor> bias;
   if (gemm.bias()) {
     bias = std::make_shared<Tensor>(*gemm.bias());

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "ops/base/op.h"
+#include "ops/base/saved_op.h"
 #include "ops/elementwise/activations.h"
 #include "ops/elementwise/batch_norm.h"
 #include "ops/elementwise/binary.h"
@@ -15,18 +16,29 @@
 namespace tilesmith {
 
 Graph FoldConstants(const Graph& graph) {
+  const auto is_constant = [&](Graph::NodeId id) { return graph.As<ConstantOp>(id) != nullptr; };
+  bool any = false;
+  for (Graph::NodeId id = 0; id < graph.size() && !any; ++id) {
+    const std::vector<Graph::NodeId> inputs = graph.Inputs(id);
+    any = !inputs.empty() && std::ranges::all_of(inputs, is_constant);
+  }
+  if (!any) return graph;
   return RewriteGraph(graph,
                       [&](Graph::NodeId id, const std::vector<Graph::NodeId>& inputs,
                           Graph& result) -> std::optional<Graph::NodeId> {
-                        std::vector<const Tensor*> values;
+                        std::vector<TensorPtr> values;
                         for (const Graph::NodeId input : inputs) {
                           const ConstantOp* constant = result.As<ConstantOp>(input);
                           if (constant == nullptr) return std::nullopt;
-                          values.push_back(constant->value().get());
+                          values.push_back(constant->value());
                         }
                         if (values.empty()) return std::nullopt;
                         const Node& node = graph.node(id);
-                        auto folded = std::make_shared<const Tensor>(node.op->Reference(values));
+                        TensorPtr folded = DerivedBy(node.op, values, [&] {
+                          std::vector<const Tensor*> tensors;
+                          for (const TensorPtr& value : values) tensors.push_back(value.get());
+                          return node.op->Reference(tensors);
+                        });
                         return result.Add(node.name, std::make_shared<ConstantOp>(folded), {});
                       });
 }
@@ -63,12 +75,17 @@ OpPtr Simpler(const Graph& graph, Graph::NodeId id) {
 }  // namespace
 
 Graph Canonicalize(const Graph& graph) {
+  std::map<Graph::NodeId, OpPtr> simpler;
+  for (Graph::NodeId id = 0; id < graph.size(); ++id) {
+    if (OpPtr op = Simpler(graph, id)) simpler.emplace(id, std::move(op));
+  }
+  if (simpler.empty()) return graph;
   return RewriteGraph(graph,
                       [&](Graph::NodeId id, const std::vector<Graph::NodeId>& inputs,
                           Graph& result) -> std::optional<Graph::NodeId> {
-                        OpPtr simpler = Simpler(graph, id);
-                        if (simpler == nullptr) return std::nullopt;
-                        return result.Add(graph.node(id).name, std::move(simpler), inputs);
+                        const auto found = simpler.find(id);
+                        if (found == simpler.end()) return std::nullopt;
+                        return result.Add(graph.node(id).name, found->second, inputs);
                       });
 }
 
@@ -102,6 +119,7 @@ bool IsIdentity(const Graph& graph, NodeId id) {
 // which takes a source with no claim to its own.
 struct Plan {
   std::vector<NodeId> stands_for;
+  int removed = 0;
   std::map<NodeId, std::string> new_names;
 };
 
@@ -117,6 +135,7 @@ Plan PlanRemoval(const Graph& graph) {
       plan.new_names[source] = graph.node(id).name;
     }
     plan.stands_for[id] = source;
+    ++plan.removed;
   }
   return plan;
 }
@@ -125,6 +144,7 @@ Plan PlanRemoval(const Graph& graph) {
 
 Graph RemoveIdentities(const Graph& graph) {
   const Plan plan = PlanRemoval(graph);
+  if (plan.removed == 0) return graph;
   return RewriteGraph(
       graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
         if (plan.stands_for[id] != id) return inputs[0];

@@ -114,6 +114,17 @@ int64_t PassWeights(const Schedule& g, const Chunk& chunk, const Pass& pass) {
   return g.workload.kh * (blocks + RowWeights(g, chunk, pass.tail_channels));
 }
 
+PartKey PackingKey(const Schedule& g) {
+  const ConvWorkload& w = g.workload;
+  const DirectConfig& c = g.config;
+  PartKey key("direct weights");
+  key.Add(w.ic / w.g, w.kh, w.kw, g.vector_floats, c.ic_unroll, c.factors, c.weight_type, g.passes.size());
+  for (const Pass& pass : g.passes)
+    key.Add(pass.first_channel, pass.blocks, pass.block_channels, pass.tail_channels);
+  for (const Chunk& chunk : g.chunks) key.Add(chunk.first_channel, chunk.vectors, chunk.partial_lanes);
+  return key;
+}
+
 PackedWeights PackWeights(const Schedule& g, const Target& cpu, const ConvWeights& weights) {
   PackedWeights packed;
   int64_t words = 0, bias_floats = 0;
@@ -126,8 +137,9 @@ PackedWeights PackWeights(const Schedule& g, const Target& cpu, const ConvWeight
     }
   }
   const auto word_bytes = static_cast<size_t>(words * g.config.weight_word_bytes());
-  packed.weights =
-      DataPart(weights.parts, word_bytes, [&] { return PackWords(g, cpu, weights.weights, word_bytes); });
+  packed.weights = DataPart(
+      weights.parts, word_bytes, [&] { return PackWords(g, cpu, weights.weights, word_bytes); },
+      PackingKey(g));
   const auto bias_bytes = static_cast<size_t>(bias_floats) * sizeof(float);
   packed.bias = DataPart(weights.parts, bias_bytes, [&] {
     AlignedBuffer bias(bias_bytes);

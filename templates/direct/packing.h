@@ -20,6 +20,9 @@ namespace tilesmith::direct {
 int64_t PassWeights(const Schedule& schedule, const Chunk& chunk, const Pass& pass);
 int64_t RowWeights(const Schedule& schedule, const Chunk& chunk, int64_t channels);
 
+// All that the packed weights depend on, beside the weights.
+PartKey PackingKey(const Schedule& schedule);
+
 struct PackedWeights {
   SharedBuffer weights;
   std::vector<int64_t> offsets;  // words; of (chunk, pass) at chunk * passes + pass

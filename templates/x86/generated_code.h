@@ -36,19 +36,22 @@ class GeneratedCode {
 };
 
 // The next part of a kernel. emit(functions) gives a code generator that is done, in a unique_ptr, and where
-// its functions begin.
+// its functions begin. `key` has all that the code depends on; empty: what its kernel does.
 template <typename Emit>
-GeneratedCode NextCode(KernelParts* parts, const Emit& emit) {
-  return GeneratedCode(CodePart(parts, [&] {
-    KernelPart part{.is_code = true};
-    std::vector<size_t> starts;
-    auto code = emit(starts);
-    part.functions.assign(starts.begin(), starts.end());
-    const std::span bytes(code->getCode(), code->getSize());
-    const std::shared_ptr<const void> owner(std::move(code));
-    part.memory = SharedBuffer(AlignedBuffer(std::as_bytes(bytes), owner));
-    return part;
-  }));
+GeneratedCode NextCode(KernelParts* parts, const Emit& emit, PartKey key = {}) {
+  return GeneratedCode(CodePart(
+      parts,
+      [&] {
+        KernelPart part{.is_code = true};
+        std::vector<size_t> starts;
+        auto code = emit(starts);
+        part.functions.assign(starts.begin(), starts.end());
+        const std::span bytes(code->getCode(), code->getSize());
+        const std::shared_ptr<const void> owner(std::move(code));
+        part.memory = SharedBuffer(AlignedBuffer(std::as_bytes(bytes), owner));
+        return part;
+      },
+      std::move(key)));
 }
 
 }  // namespace tilesmith::x86

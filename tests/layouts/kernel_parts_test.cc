@@ -83,5 +83,55 @@ TEST(KernelPartsTest, GivesThePartsThatWereMadeInTheirOrder) {
               testing::HasSubstr("is no code"));
 }
 
+TEST(BufferPoolTest, PartsOfOneKeyAreOneAsLongAsTheirSourcesAre) {
+  BufferPool pool;
+  auto weights = std::make_shared<const Tensor>(Shape{4});
+  int made = 0;
+  const auto data_of = [&](const std::shared_ptr<const Tensor>& from, int64_t number) {
+    KernelParts parts({.pool = &pool, .weights = {from}});
+    const auto make = [&] {
+      ++made;
+      return Filled(5, static_cast<float>(made));
+    };
+    return DataPart(&parts, 20, make, PartKey("numbers").Add(number));
+  };
+  const SharedBuffer one = data_of(weights, 1), again = data_of(weights, 1), other = data_of(weights, 2);
+  EXPECT_EQ(one.data(), again.data());
+  EXPECT_NE(one.data(), other.data());
+  EXPECT_EQ(made, 2);
+  EXPECT_NE(data_of(std::make_shared<const Tensor>(Shape{4}), 1).data(), one.data());
+  EXPECT_EQ(made, 3);
+  weights = nullptr;
+  for (int i = 0; i < 20; ++i) {  // one of them may well have the address of the first
+    const auto now = std::make_shared<const Tensor>(Shape{4});
+    EXPECT_NE(data_of(now, 1).data(), one.data());
+  }
+}
+
+TEST(BufferPoolTest, KeepsTheCodeThatWasUsedLast) {
+  BufferPool pool;
+  int made = 0;
+  const auto code_of = [&](int64_t number) {
+    KernelParts parts({.pool = &pool, .kernel = PartKey("kernel").Add(number)});
+    return CodePart(&parts, [&] {
+      ++made;
+      return KernelPart{.memory = SharedBuffer(Filled(1 << 20, static_cast<float>(number))),
+                        .functions = {static_cast<uint32_t>(number)},
+                        .is_code = true};
+    });
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(code_of(1).functions, std::vector<uint32_t>{1});
+    EXPECT_EQ(code_of(2).memory.floats()[0], 2);
+  }
+  EXPECT_EQ(made, 2);
+  for (int i = 10; i < 30; ++i) code_of(i);  // 80 MiB
+  EXPECT_EQ(made, 22);
+  code_of(29);
+  EXPECT_EQ(made, 22);
+  code_of(1);
+  EXPECT_EQ(made, 23);
+}
+
 }  // namespace
 }  // namespace tilesmith

@@ -5,10 +5,12 @@
 
 #include "graph_tuner/compiled/compiled_file.h"
 #include "graph_tuner/executor/compiled_network.h"
+#include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
 #include "layouts/base/fork_gate.h"
 #include "layouts/base/visible.h"
+#include "layouts/derived_tensors.h"
 #include "tools/api/model_from_graph.h"
 #include "tools/api/model_impl.h"
 #include "tools/api/settings.h"
@@ -81,8 +83,13 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
   const std::vector<ModelOptions> listed = SizesOf(asked);
   impl->device = machine;
   const auto pool = std::make_shared<BufferPool>();
-  const auto prepare_graph = [machine, pool, path = options.plan](Graph graph, const PlanLoading& loading) {
-    const Plan plan = LoadPlan(path, graph, machine, loading);
+  const auto derived = std::make_shared<DerivedTensors>();
+  const auto plans = std::make_shared<std::vector<Plan>>();  // of the file, which is read once
+  const auto prepare_graph = [machine, pool, plans, path = options.plan](Graph graph,
+                                                                         const PlanLoading& loading) {
+    if (plans->empty() && !path.empty()) *plans = ReadPlans(path, loading.notes);
+    const Plan plan = path.empty() ? HeuristicPlan(graph, machine->target(), machine->threads())
+                                   : ChoosePlan(path, *plans, graph, machine, loading);
     return Prepare(std::move(graph), plan, machine, pool.get());
   };
   std::optional<Graph> graph;
@@ -115,11 +122,12 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
   const auto limit =
       static_cast<size_t>(graph ? graph->limits().network_bytes : LimitsOf(base).network_bytes);
   const auto prepare = [=, strict = options.strict](const InputShapes& shapes, bool first) {
+    const DerivedTensors::Preparation preparation(*derived);
     ModelOptions sized = base;
     sized.batch = 0;
     sized.input_shapes.clear();
     for (size_t i = 0; i < names.size(); ++i) sized.shapes[names[i]] = shapes[i];
-    return prepare_graph(LoadModel(sized), {.other_sizes = !first, .strict = strict});
+    return prepare_graph(LoadModel(sized), {.other_sizes = !first || count > 1, .strict = strict});
   };
   PreparedSizePtr first;
   if (graph) {

@@ -134,10 +134,11 @@ class TILESMITH_API Session {
 
   // The same with outputs in memory of the session, as Model::outputs orders them: the way to run a model
   // whose outputs have sizes that depend on values, and inputs of other sizes (LoadOptions::sizes). A size
-  // that is not prepared is compiled first, with its plan of LoadOptions::plan or, where there is none,
-  // default schedules; the model's file is not read again. Throws where it does not fit the model or its
-  // limits; the session is as it was then. The first run of a model that leaves sizes of its inputs open
-  // must be one of these, unless another session's was: its sizes are the model's from then on.
+  // that is not prepared is compiled first, with its plan of LoadOptions::plan or, where there is none, the
+  // schedules of the nearest size's (without plans default ones); the model's file is not read again. Throws
+  // where it does not fit the model or its limits; the session is as it was then. The first run of a model
+  // that leaves sizes of its inputs open must be one of these, unless another session's was: its sizes are
+  // the model's from then on.
   const std::vector<OutputTensor>& Run(std::span<const InputTensor> inputs);
   const std::vector<OutputTensor>& Run(std::initializer_list<InputTensor> inputs) {
     return Run(std::span(inputs.begin(), inputs.size()));

@@ -51,20 +51,38 @@ std::optional<std::string> NoteOfThreads(const std::string& path, const Plan& pl
                      plan.threads, plan.threads == 1 ? "" : "s", threads, threads == 1 ? "s" : "");
 }
 
+namespace {
+
+// None of the plans is for this size.
+Plan PlanForOtherSize(const std::string& path, std::span<const Plan> plans, const Graph& graph,
+                      const DevicePtr& machine, std::vector<std::string>* notes) {
+  const Target& cpu = machine->target();
+  const Plan* nearest = NearestPlan(plans, graph, cpu);
+  std::optional<Plan> plan = nearest ? PlanOfOtherSize(*nearest, graph, cpu) : std::nullopt;
+  if (notes != nullptr) {
+    notes->push_back(fmt::format("{}: no plan in it is for inputs of {}: {} run", path, InputSizes(graph),
+                                 plan ? "the schedules of the nearest size" : "default schedules"));
+    if (const auto note = plan ? NoteOfThreads(path, *plan, machine->threads()) : std::nullopt)
+      notes->push_back(*note);
+  }
+  return plan ? *std::move(plan) : HeuristicPlan(graph, cpu, machine->threads());
+}
+
+}  // namespace
+
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading) {
   if (path.empty()) return HeuristicPlan(graph, machine->target(), machine->threads());
-  std::vector<Plan> plans = ReadPlans(path, loading.notes);
+  return ChoosePlan(path, ReadPlans(path, loading.notes), graph, machine, loading);
+}
+
+Plan ChoosePlan(const std::string& path, std::span<const Plan> plans, const Graph& graph,
+                const DevicePtr& machine, const PlanLoading& loading) {
   const auto fitting = std::ranges::find(plans, GraphHash(graph), &Plan::graph_hash);
   if (fitting == plans.end() && !loading.force && (plans.size() > 1 || loading.other_sizes) &&
-      std::ranges::find(plans, graph.name(), &Plan::network) != plans.end()) {
-    if (loading.notes != nullptr) {
-      loading.notes->push_back(fmt::format("{}: no plan in it is for inputs of {}: default schedules run",
-                                           path, InputSizes(graph)));
-    }
-    return HeuristicPlan(graph, machine->target(), machine->threads());
-  }
-  Plan plan = std::move(fitting == plans.end() ? plans.front() : *fitting);
+      std::ranges::find(plans, graph.name(), &Plan::network) != plans.end())
+    return PlanForOtherSize(path, plans, graph, machine, loading.notes);
+  Plan plan = fitting == plans.end() ? plans.front() : *fitting;
   try {
     CheckPlan(plan, graph, machine->target(), loading.strict ? machine->threads() : plan.threads,
               loading.force);

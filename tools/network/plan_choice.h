@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,11 +28,15 @@ struct PlanLoading {
   // one that is was made for other threads.
   std::vector<std::string>* notes = nullptr;
 };
-// The plan for this graph among those at `path`, checked against graph and machine; without a path, and where
-// they are for other sizes of the inputs (one plan for another size is refused, unless `loading` allows it),
-// the heuristic one. One for other threads predicts nothing of the machine's. Throws Error(kUsage).
+// The plan for this graph among those at `path`, checked against graph and machine; where they are for other
+// sizes of the inputs (one plan for another size is refused, unless `loading` allows it), the schedules of
+// the nearest one (PlanOfOtherSize); without a path, and where that has none, the heuristic plan. One for
+// other threads predicts nothing of the machine's. Throws Error(kUsage).
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading = {});
+// The same of `plans`, at least one, which were read from `path`.
+Plan ChoosePlan(const std::string& path, std::span<const Plan> plans, const Graph& graph,
+                const DevicePtr& machine, const PlanLoading& loading = {});
 // The threads to open this machine with, 0 being one for each core: what is asked for, unless these are more
 // than there are cores, and the plans at `path` were made for as many.
 int64_t ThreadsFor(const std::string& path, int64_t asked);

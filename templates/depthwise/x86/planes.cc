@@ -435,7 +435,11 @@ Planes::Planes(const Schedule& schedule, const Target& cpu, const ConvWeights& w
   const RowGeometry& g = schedule.rows;
   const int64_t floats = CeilDiv(g.workload.oc, g.vector_floats) * g.vector_floats;
   const auto bytes = static_cast<size_t>(floats * PlaneWeights(g)) * sizeof(float);
-  weights_ = DataPart(weights.parts, bytes, [&] { return Pack(weights.weights, bytes); });
+  weights_ = DataPart(
+      weights.parts, bytes, [&] { return Pack(weights.weights, bytes); },
+      PartKey("depthwise weights")
+          .Add(g.workload.oc, g.workload.kh, g.workload.kw, g.vector_floats, g.config.pairs,
+               PlaneWeights(g)));
   bias_ = FloatsPart(weights.parts, weights.bias, g.workload.oc, floats);
   code_ = x86::NextCode(weights.parts, [&](std::vector<size_t>& starts) { return Emit(cpu, starts); });
   full_ = VariantAt(0);

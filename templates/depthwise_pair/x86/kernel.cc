@@ -49,7 +49,7 @@ PointwiseRows::PointwiseRows(const direct::Schedule& schedule, const Target& cpu
 
 void PointwiseRows::Run(const Row& row, int64_t chunk) const {
   const int64_t out = schedule_.OutChannelOffset(schedule_.chunks[chunk].first_channel);
-  direct::RowArgs args;
+  direct::RowArgs args = kernels_.Args();
   args.source = row.source;
   args.weights = packed_.weights.floats() + packed_.offsets[chunk];
   args.output = BytesPast(row.output, out);

@@ -198,7 +198,7 @@ class DirectKernel : public ConvKernel {
     const int64_t tail_row_weights = RowWeights(schedule_, chunk, pass.tail_channels);
     const int64_t block = schedule_.in.BlockFor(w.ic);
 
-    RowArgs row_args;
+    RowArgs row_args = kernels_.Args();
     row_args.source = BytesPast(rows.data, in_channel / block * rows.block_bytes +
                                                in_channel % block * schedule_.config.in_bytes() +
                                                (in_row - rows.first_row) * schedule_.in_row_bytes);

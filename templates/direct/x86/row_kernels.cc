@@ -20,6 +20,7 @@ const Reg64 kOutput(Xbyak::Operand::RCX);
 const Reg64 kResidual(Xbyak::Operand::R8);
 const Reg64 kRowsLeft(Xbyak::Operand::R9);
 const Reg64 kBlocksLeft(Xbyak::Operand::R10);
+const Reg64 kBlockOutput = kBlocksLeft;  // before and after that loop
 const Reg64 kSourceNow(Xbyak::Operand::R11);
 const Reg64 kWeightsNow(Xbyak::Operand::R12);
 const Reg64 kDisplacementUnit(Xbyak::Operand::R13);  // holds kUnit
@@ -38,13 +39,28 @@ constexpr int64_t kUnit = 1024;
 // What a step of input channels takes of the input: a float or a pair of bf16.
 constexpr int64_t kStepBytes = 4;
 
+// Whether what a kernel column meets at a position of a tile is inside the input row.
+bool IsInside(const Schedule& g, const TileRun& tile, int64_t position, int64_t column) {
+  if (!tile.edge) return true;
+  const ConvWorkload& w = g.workload;
+  const int64_t in_column = (tile.first + position) * w.sw - w.pw + column * (w.dw + 1);
+  return in_column >= 0 && in_column < g.iw;
+}
+
 }  // namespace
 
 RowGenerator::RowGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes), schedule_(schedule) {}
 
-Address RowGenerator::OutputAt(const Reg64& base, int v, int w) const {
-  return ptr[base + Offset(variant_->vector_offsets[v] + w * schedule_.out_pixel_bytes)];
+template <typename Visit>
+void RowGenerator::ForEachVector(const Reg64& start, int first, int last, const Visit& visit) {
+  int64_t blocks = 0;
+  for (int v = first; v < last; ++v) {
+    const RowVariant::Place& place = variant_->places[v];
+    if (place.blocks > 0 && blocks == 0) mov(kBlockOutput, start);
+    for (; blocks < place.blocks; ++blocks) add(kBlockOutput, ptr[kArgs + offsetof(RowArgs, next_out_block)]);
+    visit(v, blocks == 0 ? start : kBlockOutput, place.bytes);
+  }
 }
 
 Address RowGenerator::SourceAt(int64_t offset, bool embedded) const {
@@ -86,13 +102,23 @@ size_t RowGenerator::Emit(const RowVariant& variant) {
 
 void RowGenerator::EmitRow() {
   const int64_t stride = schedule_.workload.sw;
-  for (const TileRun& tile : schedule_.tiles) {
-    Repeat(tile.count, kTilesLeft, [&] {
-      EmitTile(tile);
-      add(kSource, Offset(tile.width * stride * schedule_.in_pixel_bytes));
-      add(kOutput, Offset(tile.width * schedule_.out_pixel_bytes));
-      if (schedule_.workload.post.sum) add(kResidual, Offset(tile.width * schedule_.out_pixel_bytes));
-    });
+  for (size_t i = 0; i < schedule_.tiles.size(); ++i) {
+    const TileRun& tile = schedule_.tiles[i];
+    Xbyak::Label again;
+    if (tile.count > 1) {
+      mov(kTilesLeft, ptr[kArgs + offsetof(RowArgs, tile_counts)]);
+      mov(kTilesLeft, ptr[kTilesLeft + Offset(static_cast<int64_t>(i * sizeof(int64_t)))]);
+      align(16);
+      L(again);
+    }
+    EmitTile(tile);
+    add(kSource, Offset(tile.width * stride * schedule_.in_pixel_bytes));
+    add(kOutput, Offset(tile.width * schedule_.out_pixel_bytes));
+    if (schedule_.workload.post.sum) add(kResidual, Offset(tile.width * schedule_.out_pixel_bytes));
+    if (tile.count > 1) {
+      dec(kTilesLeft);
+      jnz(again, T_NEAR);
+    }
   }
 }
 
@@ -120,18 +146,21 @@ void RowGenerator::EmitStart() {
   const Xmm mask = Vector(plan_.first_broadcast);
   const bool add_residual = variant_->first && schedule_.workload.post.sum;
   for (int v = 0; v < variant_->chunk.vectors; ++v) {
-    const bool partial = schedule_.out.is_nhwc() && add_residual && IsPartial(v);
-    if (partial && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
     for (int w = 0; w < positions_; ++w) {
-      const Xmm acc = Accumulator(v, w);
       if (variant_->first && schedule_.workload.post.bias) {
-        vmovups(acc, ptr[kBias + Offset(v * vector_bytes())]);
+        vmovups(Accumulator(v, w), ptr[kBias + Offset(v * vector_bytes())]);
       } else {
-        Zero(acc);
+        Zero(Accumulator(v, w));
       }
-      if (add_residual) AddStored(acc, OutputAt(kResidual, v, w), partial);
     }
   }
+  if (!add_residual) return;
+  ForEachVector(kResidual, 0, variant_->chunk.vectors, [&](int v, const Reg64& base, int64_t bytes) {
+    const bool partial = schedule_.out.is_nhwc() && IsPartial(v);
+    if (partial && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
+    for (int w = 0; w < positions_; ++w)
+      AddStored(Accumulator(v, w), ptr[base + Offset(bytes + w * schedule_.out_pixel_bytes)], partial);
+  });
 }
 
 void RowGenerator::AddStored(const Xmm& acc, const Address& stored, bool partial) {
@@ -202,8 +231,8 @@ void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels) {
     EmitSteps(tile, rest, half > 0);
     add(kWeightsNow, Offset(rest * weights_per_step));
   }
-  const int64_t moved = advances ? times * unroll * kStepBytes : 0;
-  add(kSourceNow, Offset((w.dh + 1) * schedule_.in_row_bytes - moved));
+  if (advances) sub(kSourceNow, Offset(times * unroll * kStepBytes));
+  add(kSourceNow, ptr[kArgs + offsetof(RowArgs, next_row)]);
   if (w.kh > 1) {
     dec(kRowsLeft);
     jnz(next_row, T_NEAR);
@@ -241,9 +270,8 @@ void RowGenerator::EmitSteps(const TileRun& tile, int64_t steps, bool half) {
         prefetcht0(ptr[kWeightsNow + Offset(base + (v + ahead) * stored)]);
       }
       for (int position = 0; position < positions_; ++position) {
+        if (!IsInside(schedule_, tile, position, column)) continue;
         const int64_t in_column = position * w.sw - w.pw + column * (w.dw + 1);
-        const int64_t absolute = tile.first * w.sw + in_column;
-        if (tile.edge && (absolute < 0 || absolute >= schedule_.iw)) continue;
         const int64_t offset = in_column * schedule_.in_pixel_bytes + step * kStepBytes;
         if (plan_.broadcasts == 0) {
           for (int v = 0; v < vectors; ++v) {
@@ -270,29 +298,33 @@ void RowGenerator::EmitFinish() {
   const Xmm mask = Vector(plan_.first_broadcast);
   const int held = plan_.first_broadcast + kEpilogueScratch;
   if (variant_->last) HoldConstants(activation, held, registers() - held);
-  for (int v = 0; v < variant_->chunk.vectors; ++v) {
+  const int vectors = variant_->chunk.vectors;
+  const auto at = [&](const Reg64& base, int64_t bytes, int w) {
+    return ptr[base + Offset(bytes + w * schedule_.out_pixel_bytes)];
+  };
+  ForEachVector(kOutput, 0, vectors, [&](int v, const Reg64& base, int64_t bytes) {
     const bool partial = IsPartial(v);
     if (partial && nhwc && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
     for (int w = 0; w < positions_; ++w) {
       const Xmm acc = Accumulator(v, w);
-      if (!variant_->first) AddStored(acc, OutputAt(kOutput, v, w), partial && nhwc);
+      if (!variant_->first) AddStored(acc, at(base, bytes, w), partial && nhwc);
       if (variant_->last) Apply(activation, acc, Vector(plan_.first_broadcast + 1));
       if (partial && nhwc) {
-        Store(OutputAt(kOutput, v, w), acc, true);
+        Store(at(base, bytes, w), acc, true);
         continue;
       }
       // Whatever the activation is of 0, a NaN or infinity has met padding's zero weights there.
       if (partial && variant_->last) ClearLanesFrom(variant_->chunk.partial_lanes, acc);
-      Store(OutputAt(kOutput, v, w), acc, false);
+      Store(at(base, bytes, w), acc, false);
     }
-  }
+  });
   if (!variant_->last || variant_->chunk.zero_vectors == 0) return;
   const Xmm zero = Vector(plan_.first_broadcast);
   Zero(zero);
-  for (int v = 0; v < variant_->chunk.zero_vectors; ++v) {
-    for (int w = 0; w < positions_; ++w)
-      Store(OutputAt(kOutput, variant_->chunk.vectors + v, w), zero, false);
-  }
+  ForEachVector(kOutput, vectors, vectors + variant_->chunk.zero_vectors,
+                [&](int, const Reg64& base, int64_t bytes) {
+                  for (int w = 0; w < positions_; ++w) Store(at(base, bytes, w), zero, false);
+                });
 }
 
 namespace {
@@ -305,21 +337,49 @@ RowVariant VariantOf(const Schedule& g, const Chunk& chunk, size_t pass) {
   variant.pass.first_channel = 0;
   variant.first = pass == 0;
   variant.last = pass + 1 == g.passes.size();
+  const int64_t block = g.out.BlockFor(g.workload.oc);
   for (int v = 0; v < chunk.vectors + chunk.zero_vectors; ++v) {
     const int64_t channel = chunk.first_channel + static_cast<int64_t>(v) * g.vector_floats;
-    variant.vector_offsets.push_back(g.OutChannelOffset(channel) - g.OutChannelOffset(chunk.first_channel));
+    variant.places.push_back({channel / block - chunk.first_channel / block,
+                              (channel % block - chunk.first_channel % block) * g.config.out_bytes()});
   }
   return variant;
 }
 
+// All that the code depends on.
+PartKey CodeKey(const Schedule& g, const Target& cpu, const std::vector<RowVariant>& variants) {
+  const ConvWorkload& w = g.workload;
+  const DirectConfig& c = g.config;
+  PartKey key("direct rows");
+  key.Add(cpu.isa, w.kh > 1, w.kw, w.sw, w.pw, w.dw, w.post.bias, w.post.sum)
+      .Add(ActivationToString(w.post.activation))
+      .Add(c.broadcast, c.ic_unroll, c.prefetch, c.factors, c.in_type, c.out_type, c.weight_type)
+      .Add(g.vector_floats, g.in_pixel_bytes, g.out_pixel_bytes, g.out.is_nhwc(), g.tiles.size());
+  for (const TileRun& tile : g.tiles) {
+    key.Add(tile.width, tile.count > 1, tile.edge);
+    for (int64_t at = 0; tile.edge && at < tile.width * w.kw; ++at)
+      key.Add(IsInside(g, tile, at / w.kw, at % w.kw));
+  }
+  for (const RowVariant& v : variants) {
+    key.Add(v.chunk.vectors, v.chunk.zero_vectors, v.chunk.partial_lanes, v.first, v.last, v.pass.blocks,
+            v.pass.block_channels, v.pass.tail_channels);
+    for (const RowVariant::Place& place : v.places) key.Add(place.blocks, place.bytes);
+  }
+  return key;
+}
+
 bool SameCode(const RowVariant& a, const RowVariant& b) {
-  return a.vector_offsets == b.vector_offsets && a.pass == b.pass && a.first == b.first && a.last == b.last &&
+  return a.places == b.places && a.pass == b.pass && a.first == b.first && a.last == b.last &&
          a.chunk.vectors == b.chunk.vectors && a.chunk.partial_lanes == b.chunk.partial_lanes;
 }
 
 }  // namespace
 
-RowKernels::RowKernels(const Schedule& g, const Target& cpu, KernelParts* parts) : passes_(g.passes.size()) {
+RowKernels::RowKernels(const Schedule& g, const Target& cpu, KernelParts* parts)
+    : passes_(g.passes.size()),
+      next_row_((g.workload.dh + 1) * g.in_row_bytes),
+      next_out_block_(g.out_block_bytes) {
+  for (const TileRun& tile : g.tiles) tile_counts_.push_back(tile.count);
   std::vector<RowVariant> variants;
   std::vector<size_t> variant_of;  // at chunk * passes + pass
   for (const Chunk& chunk : g.chunks) {
@@ -331,16 +391,27 @@ RowKernels::RowKernels(const Schedule& g, const Target& cpu, KernelParts* parts)
       if (found == variants.end()) variants.push_back(std::move(variant));
     }
   }
-  code_ = x86::NextCode(parts, [&](std::vector<size_t>& starts) {
-    constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
-    const int64_t estimate = EstimateCodeBytes(g.workload, g.config, g.vector_floats) + kFixedBytes;
-    auto code = std::make_unique<RowGenerator>(g, cpu, variants.size() * estimate * 2);
-    for (const RowVariant& variant : variants) starts.push_back(code->Emit(variant));
-    code->Finish();
-    return code;
-  });
+  code_ = x86::NextCode(
+      parts,
+      [&](std::vector<size_t>& starts) {
+        constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
+        const int64_t estimate = EstimateCodeBytes(g.workload, g.config, g.vector_floats) + kFixedBytes;
+        auto code = std::make_unique<RowGenerator>(g, cpu, variants.size() * estimate * 2);
+        for (const RowVariant& variant : variants) starts.push_back(code->Emit(variant));
+        code->Finish();
+        return code;
+      },
+      CodeKey(g, cpu, variants));
   kernels_.reserve(variant_of.size());
   for (const size_t index : variant_of) kernels_.push_back(code_.Get<RowKernel>(index));
+}
+
+RowArgs RowKernels::Args() const {
+  RowArgs args;
+  args.next_row = next_row_;
+  args.next_out_block = next_out_block_;
+  args.tile_counts = tile_counts_.data();
+  return args;
 }
 
 namespace {
@@ -361,7 +432,7 @@ RowProduct::RowProduct(const ConvWorkload& product, const DirectConfig& config, 
 
 void RowProduct::Run(size_t chunk_index, const Operands& operands) const {
   const Chunk& chunk = schedule_.chunks[chunk_index];
-  RowArgs args;
+  RowArgs args = kernels_.Args();
   args.output = operands.m;
   args.kernel_rows = 1;
   args.next_block = operands.v_vector_bytes - schedule_.in_row_bytes;

@@ -29,6 +29,9 @@ namespace tilesmith::direct {
 // Kernel columns outside the input are skipped when emitting (edge tiles are emitted on their own); kernel
 // rows are a range given at run time. So there is no padded copy of the input.
 //
+// Code knows no sizes of images but the kinds of tiles that a row is cut into: how many there are of each,
+// and what lies between rows and between blocks, is given at run time, so that images of many sizes share it.
+//
 // A kernel is given these. Offsets and sizes are in bytes.
 struct RowArgs {
   const float* source = nullptr;    // first valid kernel row's input row, column 0, first channel of the pass
@@ -40,15 +43,23 @@ struct RowArgs {
   int64_t next_block = 0;           // from the input row after the last valid one to the next block's first
   int64_t skipped_weights = 0;      // of the kernel rows that are not valid, in one full block
   int64_t tail_weights = 0;         // correction from a full block's to the tail block's first valid row
+  int64_t next_row = 0;             // from an input row to the one that the next kernel row meets
+  int64_t next_out_block = 0;       // from a block of output channels to the next one
+  const int64_t* tile_counts = nullptr;  // of each run of tiles
 };
 using RowKernel = void (*)(const RowArgs*);
 
 // One kernel: what distinguishes it from the others of the same conv.
 struct RowVariant {
-  Chunk chunk;  // group and first_channel are irrelevant but for vector_offsets
+  Chunk chunk;  // group and first_channel are irrelevant but for places
   Pass pass;    // first_channel is irrelevant
   bool first = true, last = true;
-  std::vector<int64_t> vector_offsets;  // of each vector, zero vectors included, from the chunk's first
+  // Where a vector is, from the chunk's first one.
+  struct Place {
+    int64_t blocks = 0, bytes = 0;
+    bool operator==(const Place&) const = default;
+  };
+  std::vector<Place> places;  // of each vector, zero vectors included
 };
 
 // All kernels of one conv, in one code buffer.
@@ -70,7 +81,10 @@ class RowGenerator : public x86::VectorCode {
   bool IsPartial(int v) const {
     return variant_->chunk.partial_lanes > 0 && v == variant_->chunk.vectors - 1;
   }
-  Xbyak::Address OutputAt(const Xbyak::Reg64& base, int v, int w) const;
+  // Calls visit(v, base, bytes) for the vectors [first, last): where in the output or in what lies like it,
+  // whose first vector is at `start`, position 0 of vector v is. Destroys a register of the loop over blocks.
+  template <typename Visit>
+  void ForEachVector(const Xbyak::Reg64& start, int first, int last, const Visit& visit);
   Xbyak::Address SourceAt(int64_t offset, bool embedded) const;
 
   void EmitRow();
@@ -100,14 +114,17 @@ class RowGenerator : public x86::VectorCode {
 
 class RowKernels {
  public:
-  // The schedule must outlive it.
   RowKernels(const Schedule& schedule, const Target& cpu, KernelParts* parts);
 
   RowKernel At(size_t chunk, size_t pass) const { return kernels_[chunk * passes_ + pass]; }
+  // What is the same in every call.
+  RowArgs Args() const;
   std::span<const uint8_t> Code() const { return code_.bytes(); }
 
  private:
   size_t passes_ = 0;
+  int64_t next_row_ = 0, next_out_block_ = 0;
+  std::vector<int64_t> tile_counts_;
   x86::GeneratedCode code_;
   std::vector<RowKernel> kernels_;  // at chunk * passes + pass
 };

@@ -222,7 +222,10 @@ class StrassenKernel : public ConvKernel {
     }
     const ConvWorkload& w = g_.workload;
     const auto bytes = static_cast<size_t>(kProducts * (w.ic / 2) * (w.oc / 2)) * sizeof(float);
-    weights_ = DataPart(weights.parts, bytes, [&] { return PackWeights(cpu, weights.weights, bytes); });
+    PartKey key = direct::PackingKey(PackingOf(row_.positions()));
+    weights_ = DataPart(
+        weights.parts, bytes, [&] { return PackWeights(cpu, weights.weights, bytes); },
+        key.Add(std::string("strassen")).Add(w.ic, w.oc));
     bias_ = FloatsPart(weights.parts, weights.bias, w.oc, w.post.bias ? w.oc : 0);
   }
 
@@ -279,10 +282,12 @@ class StrassenKernel : public ConvKernel {
     return kProducts * g_.workload.ic / 2 * row_.chunks()[chunk].first_channel;
   }
 
+  direct::Schedule PackingOf(int64_t positions) const {
+    return direct::MakeSchedule(ProductOf(g_.workload, positions), g_.config.product, g_.vector_floats);
+  }
+
   AlignedBuffer PackWeights(const Target& cpu, const float* weights, size_t bytes) const {
-    const ConvWorkload& w = g_.workload;
-    const direct::Schedule packing =
-        direct::MakeSchedule(ProductOf(w, row_.positions()), g_.config.product, g_.vector_floats);
+    const direct::Schedule packing = PackingOf(row_.positions());
     AlignedBuffer all(bytes);
     for (int product = 0; product < kProducts; ++product) {
       const std::vector<float> combined = ProductWeights(g_, row_.chunks(), weights, product);

@@ -26,7 +26,12 @@ class WinogradKernel : public ConvKernel {
                                            g_.block_tiles, cpu, weights.parts);
     }
     const auto bytes = static_cast<size_t>(g_.elements() * ElementWeightBytes());
-    weights_ = DataPart(weights.parts, bytes, [&] { return PackWeights(cpu, weights); });
+    PartKey key("winograd weights");
+    key.Add(g_.workload.ic, g_.workload.oc, g_.config.tile, g_.elements(), g_.out_vectors, g_.vector_floats,
+            g_.v_type());
+    for (const direct::Chunk& chunk : product_.chunks()) key.Add(chunk.first_channel, chunk.vectors);
+    weights_ = DataPart(
+        weights.parts, bytes, [&] { return PackWeights(cpu, weights); }, key);
   }
 
   int Stages() const override { return g_.config.partition == Partition::kTileBlocks ? 1 : 3; }

@@ -96,6 +96,50 @@ TEST(HeuristicPlan, ConcatsOfBuiltInNetworksMoveNothing) {
   }
 }
 
+TEST(PlanOfOtherSize, ComputesTheReferenceWithTheNearestSchedules) {
+  const Target cpu = TestCpu();
+  for (const char* name : {"squeezenet1_1", "mobilenet_v2", "resnet18", "unet"}) {
+    SCOPED_TRACE(name);
+    const auto of_size = [&](int64_t height, int64_t width) {
+      return OptimizeGraph(BuildNetwork(name, {.height = height, .width = width}));
+    };
+    for (const int threads : {1, 2}) {
+      std::vector<Plan> plans;
+      for (const int64_t size : {64, 96}) plans.push_back(HeuristicPlan(of_size(size, size), cpu, threads));
+      const Graph graph = of_size(64, 80);
+      ASSERT_EQ(NearestPlan(plans, graph, cpu), &plans[0]);
+      const std::optional<Plan> plan = PlanOfOtherSize(plans[0], graph, cpu);
+      ASSERT_TRUE(plan.has_value());
+      EXPECT_EQ(plan->graph_hash, GraphHash(graph));
+      EXPECT_EQ(KnownPrediction(*plan), 0);
+      for (size_t i = 0; i < plan->nodes.size(); ++i) {
+        const NodePlan &node = plan->nodes[i], &from = plans[0].nodes[i];
+        if (!node.record) continue;
+        EXPECT_EQ(node.record->template_name, from.record->template_name) << node.node;
+      }
+      const std::vector<Tensor> inputs = RandomInputs(graph, 1);
+      Executor executor(graph, *plan, OpenDevice(cpu, threads));
+      ExpectOutputs(executor, graph, inputs, RunReference(graph, Pointers(inputs)), 1e-4);
+    }
+  }
+}
+
+TEST(PlanOfOtherSize, IsNoneOfAnotherNetworkOrCpu) {
+  const Target cpu = TestCpu();
+  const Graph graph = OptimizeGraph(BuildNetwork("resnet18", {.height = 64, .width = 64}));
+  const Graph other = OptimizeGraph(BuildNetwork("mobilenet_v2", {.height = 64, .width = 64}));
+  std::vector<Plan> plans = {HeuristicPlan(other, cpu, 1)};
+  EXPECT_EQ(NearestPlan(plans, graph, cpu), nullptr);
+  EXPECT_FALSE(PlanOfOtherSize(plans[0], graph, cpu).has_value());
+  plans = {HeuristicPlan(graph, cpu, 1)};
+  EXPECT_EQ(NearestPlan(plans, graph, cpu), plans.data());
+  plans[0].target.version = "another";
+  EXPECT_EQ(NearestPlan(plans, graph, cpu), nullptr);
+  plans[0].target = cpu;
+  plans[0].target.model = "another";
+  EXPECT_EQ(NearestPlan(plans, graph, cpu), nullptr);
+}
+
 std::vector<std::string_view> NetworkNames() {
   std::vector<std::string_view> names;
   for (const BuiltInNetwork& network : BuiltInNetworks()) names.push_back(network.name);
