@@ -109,9 +109,8 @@ def in_seconds(value):
 def words(known, default=None):
     """Some of those that are known, all of them without a default, with commas between."""
     def read(text):
-        for word in text.split(","):
-            if word not in known:
-                raise ValueError(f"of {', '.join(known)}")
+        if not set(text.split(",")) <= set(known):
+            raise ValueError(f"of {', '.join(known)}")
         return text.split(",")
     return Option(default or list(known), read)
 
@@ -153,11 +152,11 @@ def leaving(name):
 
 class Script:
     """`usage`, which begins with "usage: PATH", is printed by --help. `options` are Options by name; others of the arguments
-    are read by `rest`, as Options are, at most so many; `fewest` names what has to be given. Libraries, if any, are fetched
+    are read by `rest`, as Options are, at most so many; `required` names what has to be given. Libraries, if any, are fetched
     into peers/`environment`, once."""
 
-    def __init__(self, usage, options, rest=None, most=math.inf, fewest=None, environment=None):
-        self.usage, self.options, self.rest, self.fewest = usage, options, rest, fewest
+    def __init__(self, usage, options, rest=None, most=math.inf, required=None, environment=None):
+        self.usage, self.options, self.rest, self.required = usage, options, rest, required
         self.most = most if rest else 0
         self.path = usage.split()[1]
         self.name = pathlib.Path(self.path).name
@@ -194,20 +193,23 @@ class Script:
             argument = arguments.pop(0)
             name = argument.removeprefix("--")
             if not argument.startswith("-") and len(others) < self.most:
-                others.append(argument)
-                continue
-            if name == argument or name not in self.options:
+                others.append(self.read(self.rest, argument))
+            elif name == argument or name not in self.options:
                 self.refuse(argument)
-            if not self.options[name].read:
-                values[name] = True
-                continue
-            if not arguments:
-                self.fail(f"{argument} needs a value")
-            value = self.read(self.options[name].read, arguments.pop(0), argument)
-            values[name] = [*values[name], value] if self.options[name].default == [] else value
-        if self.fewest and not others:
-            self.fail(f"give a {self.fewest} (see {sys.argv[0]} --help)")
-        return values, [self.read(self.rest, text) for text in others]
+            else:
+                values[name] = self.value(argument, self.options[name], values[name], arguments)
+        if self.required and not others:
+            self.fail(f"give a {self.required} (see {sys.argv[0]} --help)")
+        return values, others
+
+    def value(self, argument, option, before, rest):
+        """Of an option, whose text is taken from the rest."""
+        if not option.read:
+            return True
+        if not rest:
+            self.fail(f"{argument} needs a value")
+        value = self.read(option.read, rest.pop(0), argument)
+        return [*before, value] if option.default == [] else value
 
     def refuse(self, argument):
         """One that the script does not know, or one too many."""

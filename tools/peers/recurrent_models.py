@@ -18,7 +18,7 @@ try:
 except ImportError:
     onnx = None
 
-SCRIPT = Script(__doc__, {}, rest=pathlib.Path, most=1, fewest="DIR", environment="recurrent")
+SCRIPT = Script(__doc__, {}, rest=pathlib.Path, most=1, required="DIR", environment="recurrent")
 UNITS, STEPS, BATCHES = (64, 128, 256, 512), (20, 200), (1, 8)
 WIDTHS = (100, 320)
 # Channels, kernel and pad of each convolution, and the pooling behind it: kernel, strides, pads.
