@@ -1,19 +1,17 @@
-"""What the scripts share that measure: their options, the program that they run, what they fetch, how they go through
-networks and leave tables."""
+"""What the scripts share that measure: the program that they run, what they fetch, how they go through networks and leave
+tables."""
 
 import contextlib
-import difflib
 import math
 import os
 import pathlib
-import re
 import shlex
 import subprocess
 import sys
 import time
-import typing
 
 import tables
+from options import count, folder, known_text, meant, number, readable
 from tables import ROOT
 
 BINARY = pathlib.Path(os.environ.get("TILESMITH_BINARY") or ROOT / "build" / "tilesmith").absolute()
@@ -28,7 +26,6 @@ OPEN_SHAPES = {"ch_PP-OCRv4_det_infer": "x=1x3x640x640",
                "ch_PP-OCRv4_rec_infer": "x=1x3x48x320",
                "nms-yolov8": "detection=1x84x8400"}
 CORES = len(os.sched_getaffinity(0))
-UNITS = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}  # seconds of each
 
 
 class Refused(Exception):
@@ -37,17 +34,6 @@ class Refused(Exception):
     def __init__(self, message, code=1):
         super().__init__(message)
         self.code = code
-
-
-def meant(text, names):
-    """"did you mean NAME? " of the shortest one that contains the text, or else the closest one; or nothing."""
-    containing = sorted((name for name in names if text.lower() in name.lower()), key=len)
-    close = containing or difflib.get_close_matches(text, names, 1)
-    return f"did you mean {close[0]}? " if close else ""
-
-
-def known_text(text, names):
-    return f"{meant(text, names)}known: {', '.join(names)}"
 
 
 @contextlib.contextmanager
@@ -60,75 +46,6 @@ def busy_programs(count):
         for program in programs:
             program.kill()
             program.wait()
-
-
-class Option(typing.NamedTuple):
-    """What an option is without being given, and what reads the text behind it: it raises ValueError with what that must be,
-    or OSError. A flag reads none. One whose default is a list may be repeated."""
-
-    default: typing.Any
-    read: typing.Optional[typing.Callable]
-
-
-FLAG = Option(False, None)
-
-
-def count(default, least=1):
-    def read(text):
-        if not re.fullmatch("[0-9]+", text) or int(text) < least:
-            raise ValueError(f"a number from {least} on")
-        return int(text)
-    return Option(default, read)
-
-
-def number(default, what="a number above 0", allows=lambda value: value > 0):
-    def read(text):
-        with contextlib.suppress(ValueError):
-            if allows(float(text)) and math.isfinite(float(text)):
-                return float(text)
-        raise ValueError(what)
-    return Option(default, read)
-
-
-def duration(default, allows=lambda seconds: seconds > 0):
-    """Seconds, written as the program's options take them; in_seconds() is the way back."""
-    def read(text):
-        parts = re.findall(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|m|h|$)", text)
-        if "".join(map("".join, parts)) == text and (len(parts) == 1 or all(unit for _, unit in parts)):
-            seconds = sum(float(value) * UNITS[unit or "s"] for value, unit in parts)
-            if parts and allows(seconds) and math.isfinite(seconds):
-                return seconds
-        raise ValueError("a duration such as 500ms, 90s, 8m or 1h30m, or a number of seconds")
-    return Option(default, read)
-
-
-def in_seconds(value):
-    return f"{value:g}s"
-
-
-def words(known, default=None):
-    """Some of those that are known, all of them without a default, with commas between."""
-    def read(text):
-        if not set(text.split(",")) <= set(known):
-            raise ValueError(f"of {', '.join(known)}")
-        return text.split(",")
-    return Option(default or list(known), read)
-
-
-def readable(path):
-    open(path, "rb").close()
-    return path
-
-
-def folder(default):
-    """One that can be written to, or made."""
-    def read(text):
-        path = pathlib.Path(text).absolute()
-        there = next(parent for parent in (path, *path.parents) if parent.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK):
-            raise ValueError("a folder to write to")
-        return path
-    return Option(default, read)
 
 
 def model(path):
@@ -248,6 +165,11 @@ class Script:
             if subprocess.run(command, check=False).returncode != 0:
                 self.fail(f"{what} could not be fetched (are PyPI and npm in reach, and python3-venv here?)", 7)
         done.write_text(brought)
+
+    def enter(self):
+        """Goes on in the environment's Python, whose packages can be imported there."""
+        if pathlib.Path(sys.prefix).resolve() != self.environment.resolve():
+            os.execv(self.python, [str(self.python), *sys.argv])
 
     def pip(self, *arguments):
         return [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]

@@ -6,7 +6,6 @@ units in both directions, of lines 32 pixels high and 100 or 320 wide (crnn_WIDT
 from PyPI at a pinned version into peers/recurrent, where it is not there.
 exit codes: 0, 2 an argument, 7 PyPI out of reach"""
 
-import os
 import pathlib
 
 from bench_script import NUMPY, ONNX, Script
@@ -87,7 +86,7 @@ def main():
     _, (folder,) = SCRIPT.parse()
     if onnx is None:
         SCRIPT.fetch((NUMPY, ONNX), what="the package onnx")
-        os.execv(SCRIPT.python, [str(SCRIPT.python), __file__, folder])
+        SCRIPT.enter()
     folder.mkdir(parents=True, exist_ok=True)
     for units in UNITS:
         for steps in STEPS:
