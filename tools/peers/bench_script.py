@@ -29,7 +29,7 @@ CORES = len(os.sched_getaffinity(0))
 
 
 class Refused(Exception):
-    """Something does not take a network, or fails with it; the script ends with the code, the others done."""
+    """Something does not take a network, or fails with it. The others go on; the script ends with the code."""
 
     def __init__(self, message, code=1):
         super().__init__(message)
@@ -38,7 +38,7 @@ class Refused(Exception):
 
 @contextlib.contextmanager
 def busy_programs(count):
-    """So many programs that want a core each, meanwhile."""
+    """Keeps so many programs running that want a core each."""
     programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -49,7 +49,7 @@ def busy_programs(count):
 
 
 def model(path):
-    """A built-in network or a file."""
+    """Reads the name of a built-in network or the path of a file."""
     if path in BUILT_IN:
         return path
     if not path.endswith(".onnx") and not os.path.exists(path):
@@ -57,13 +57,13 @@ def model(path):
     return readable(path)
 
 
-# Options of those that take turns: each of so many seconds.
+# Options of scripts whose sides take turns, each of so many seconds.
 TURNS = {"threads": count(CORES), "turns": count(7), "seconds": number(0.7)}
 CSV = {"csv": folder(None)}
 
 
 def leaving(name):
-    """Options of those that leave files."""
+    """Returns the options of a script that leaves files."""
     return {"out": folder(ROOT / "tilesmith-out" / name), **CSV}
 
 
@@ -79,7 +79,7 @@ class Script:
         self.name = pathlib.Path(self.path).name
         self.environment = environment and ROOT / "peers" / environment
         self.python = environment and self.environment / "bin" / "python3"
-        self.failures = []  # Refused
+        self.failures = []  # each a Refused
 
     def say(self, message):
         print(f"{self.name}: {message}", file=sys.stderr)
@@ -100,7 +100,7 @@ class Script:
             self.fail("failed: " + "; ".join(map(str, self.failures)), self.failures[0].code)
 
     def parse(self):
-        """The options' values by name, and the other arguments."""
+        """Returns the options' values by name, and the other arguments."""
         arguments, others = sys.argv[1:], []
         if {"-h", "--help"} & set(arguments):
             print(self.usage)
@@ -120,7 +120,7 @@ class Script:
         return values, others
 
     def value(self, argument, option, before, rest):
-        """Of an option, whose text is taken from the rest."""
+        """Returns the value of an option, whose text is taken from the rest."""
         if not option.read:
             return True
         if not rest:
@@ -129,7 +129,7 @@ class Script:
         return [*before, value] if option.default == [] else value
 
     def refuse(self, argument):
-        """One that the script does not know, or one too many."""
+        """Fails with an argument that the script does not know, or that is one too many."""
         known = [f"--{name}" for name in self.options]
         hint = meant(argument.partition("=")[0], known) if argument.startswith("--") else ""
         self.fail(f"unexpected argument {argument} ({hint}known: {', '.join(known)}; see {sys.argv[0]} --help)")
@@ -143,7 +143,7 @@ class Script:
             self.fail(f"cannot read {text}: {error.strerror}", 7)
 
     def require_binary(self, named=None):
-        """The program, or the one that an option names."""
+        """Returns the path of the program, or of the one that an option names."""
         path = pathlib.Path(named or BINARY).absolute()
         if not path.is_file() or not os.access(path, os.X_OK):
             self.fail(f"{path} is missing; tools/quickstart or ninja builds it, or TILESMITH_BINARY names another", 7)
@@ -155,8 +155,8 @@ class Script:
             self.fail(f"the Python package {PYTHON_PACKAGE} is missing; tools/check builds it", 7)
 
     def fetch(self, packages, *further, what):
-        """A virtual environment with these packages, and what further commands bring; exits with 7 where `what` they are is
-        out of reach."""
+        """Makes a virtual environment with these packages, and runs further commands that bring things; exits with 7, and
+        says what they are, where they are out of reach."""
         done = self.environment / "done"
         brought = "\n".join([*packages, *(shlex.join(map(str, command[1:])) for command in further)])
         if done.exists() and done.read_text() == brought:
@@ -167,7 +167,7 @@ class Script:
         done.write_text(brought)
 
     def enter(self):
-        """Goes on in the environment's Python, whose packages can be imported there."""
+        """Goes on in the environment's Python, where its packages can be imported."""
         if pathlib.Path(sys.prefix).resolve() != self.environment.resolve():
             os.execv(self.python, [str(self.python), *sys.argv])
 
@@ -175,7 +175,7 @@ class Script:
         return [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
 
     def tilesmith(self, *arguments):
-        """What the program prints; Refused with its code where it fails."""
+        """Returns what the program prints; raises Refused with its code where it fails."""
         command = list(map(str, arguments))
         result = subprocess.run([BINARY, *command], stdout=subprocess.PIPE, text=True, check=False)
         if result.returncode != 0:
@@ -183,7 +183,7 @@ class Script:
         return result.stdout
 
     def exported(self, model, out):
-        """The whole path of a model's file; of a built-in network, in the folder."""
+        """Returns the whole path of a model's file. That of a built-in network is made in the folder."""
         if model not in BUILT_IN:
             return pathlib.Path(model).absolute()
         path = out.absolute() / f"{model}.onnx"
@@ -192,12 +192,12 @@ class Script:
         return path
 
     def wrong(self, failure):
-        """Told now, and again at the end, whose exit code it is."""
+        """Tells a Refused now, and again at the end; the first one's is the exit code."""
         self.failures.append(failure)
         self.say(failure)
 
     def each(self, items, measure):
-        """What measure(item) finds of each, those Refused left out."""
+        """Yields what measure(item) finds of each; those Refused are told and left out."""
         start = time.monotonic()
         for done, item in enumerate(items, 1):
             try:
@@ -211,7 +211,8 @@ class Script:
             self.say(f"{done} of {len(items)} done, about {left_text} left")
 
     def compare(self, items, measure, options, table, machine):
-        """What there is to do for a table of the rows of measure(item), with what these depend on besides the CPU."""
+        """Measures all items, leaves a table of the rows that measure(item) returns, and prints it. `machine` is a list of what
+        figures depend on besides the CPU."""
         options["out"].mkdir(parents=True, exist_ok=True)
         rows, text = [], ""
         for found in self.each(items, measure):
@@ -220,8 +221,8 @@ class Script:
         print(text, end="")
 
     def leave(self, options, *found, name=None):
-        """Tables of (a Table, its rows, what these depend on besides the CPU), in --out, as Markdown that is called after the
-        first one unless it has a name, and each in --csv; returns the Markdown."""
+        """Writes tables, each (a Table, its rows, what these depend on besides the CPU): all as Markdown into --out, in a
+        file called after the first one unless it has a name, and each into --csv. Returns the Markdown."""
         text = "\n".join("\n".join(table.lines(tables.text_rows(rows))) for table, rows, _ in found)
         (options["out"] / (name or pathlib.Path(found[0][0].file).with_suffix(".md"))).write_text(text)
         for table, rows, machine in found:
@@ -230,5 +231,5 @@ class Script:
         return text
 
     def keep(self, table, path, rows, machine):
-        """The rows as a file of results."""
+        """Writes the rows as a file of results."""
         table.write(path, rows, [tables.cpu_model(), *machine], [self.path, *sys.argv[1:]])

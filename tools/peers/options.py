@@ -1,4 +1,4 @@
-"""Options of scripts: what they are without being given, and what reads their texts."""
+"""Options of scripts, and what reads their texts."""
 
 import contextlib
 import difflib
@@ -23,8 +23,8 @@ def known_text(text, names):
 
 
 class Option(typing.NamedTuple):
-    """What an option is without being given, and what reads the text behind it: it raises ValueError with what that must be,
-    or OSError. A flag reads none. One whose default is a list may be repeated."""
+    """`read` makes the value of the text behind an option, or raises ValueError with what that must be, or OSError. A flag
+    has none. An option whose default is [] may be repeated."""
 
     default: typing.Any
     read: typing.Optional[typing.Callable]
@@ -51,7 +51,7 @@ def number(default, what="a number above 0", allows=lambda value: value > 0):
 
 
 def duration(default, allows=lambda seconds: seconds > 0):
-    """Seconds, written as the program's options take them; in_seconds() is the way back."""
+    """Reads seconds, written as the program's options take them; in_seconds() is the way back."""
     def read(text):
         parts = re.findall(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|m|h|$)", text)
         if "".join(map("".join, parts)) == text and (len(parts) == 1 or all(unit for _, unit in parts)):
@@ -67,7 +67,7 @@ def in_seconds(value):
 
 
 def words(known, default=None):
-    """Some of those that are known, all of them without a default, with commas between."""
+    """Reads some of the known words, with commas between. Without a default it is all of them."""
     def read(text):
         if not set(text.split(",")) <= set(known):
             raise ValueError(f"of {', '.join(known)}")
@@ -81,7 +81,7 @@ def readable(path):
 
 
 def folder(default):
-    """One that can be written to, or made."""
+    """Reads the path of a folder that can be written to, or made."""
     def read(text):
         path = pathlib.Path(text).absolute()
         there = next(parent for parent in (path, *path.parents) if parent.exists())

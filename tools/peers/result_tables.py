@@ -28,12 +28,12 @@ def closest_layout(row):
 
 
 def differing(kind):
-    """How far outputs of so many plans are apart: `kind` is what the columns begin with."""
+    """Fills a cell with how far outputs of so many plans are apart. `kind` is what the columns begin with."""
     return lambda row: f"{exponent(row[f'{kind}difference'])} of {row[f'{kind}plans']} plans"
 
 
 def type_time(kind):
-    """Milliseconds in a type, and how many times as fast as in f32."""
+    """Fills a cell with milliseconds in a type, and how many times as fast as in f32 that is."""
     def cell(row):
         seconds, f32 = row[f"{kind}_seconds"], row["f32_seconds"]
         return ms(seconds) + (f", {float(f32) / float(seconds):.2f}" if seconds and f32 else "")

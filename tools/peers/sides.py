@@ -1,5 +1,5 @@
-"""Sides of a comparison: processes that have loaded a network and run it when they are asked to. Ours, other libraries'
-(worker.py) and a chain of oneDNN's primitives."""
+"""Sides of a comparison are processes that have loaded a network and run it when they are asked to: ours and other libraries'
+(worker.py), and a chain of oneDNN's primitives."""
 
 import json
 import os
@@ -12,11 +12,12 @@ from bench_script import BINARY, PYTHON_PACKAGE, Refused
 
 WORKER = pathlib.Path(__file__).with_name("worker.py")
 OURS = ("tilesmith", "alone")  # the second is ours by one thread
-SYSTEM_PYTHON = "/usr/bin/python3"  # which the build's package is for
+SYSTEM_PYTHON = "/usr/bin/python3"  # the build's package is for it
 
 
 class Side:
-    """Has loaded the network once it is made; `outputs` is the file of what it gave. `environment` is set besides."""
+    """A process that has loaded a network once this is made; `outputs` is the file of what that gave. `environment` has
+    variables that are set besides."""
 
     def __init__(self, name, command, environment=None):
         self.name = name
@@ -37,11 +38,11 @@ class Side:
         return self.answer()
 
     def turn(self, seconds):
-        """Seconds of a run, the median of a turn that is about so long."""
+        """Returns the seconds of a run, the median of a turn that is about so long."""
         return statistics.median(self.ask(f"run {seconds}"))
 
     def apart(self, other, measure):
-        """How far outputs of the other side are from this one's, as worker.py measures it."""
+        """Returns how far outputs of the other side are from this one's, as worker.py measures it."""
         return float(self.ask(f"apart {measure} {other.outputs}"))
 
     def end(self):
@@ -65,14 +66,14 @@ class OneDnnSide(Side):
 
 
 def open_side(library, python, name=None, environment=None, **request):
-    """By worker.py, which says what a request to a library has; `python` is that of the library's packages."""
+    """Opens a side by worker.py, which says what a request to a library has. `python` is that of the library's packages."""
     request = {"library": library, "package": PYTHON_PACKAGE, **request}
     command = [SYSTEM_PYTHON if library in OURS else python, "-W", "ignore", WORKER, json.dumps(request, default=str)]
     return Side(name or library, command, environment)
 
 
 def converted(library, python, model, stem):
-    """The model as ncnn or MNN reads it, beside the stem; converted once."""
+    """Converts a model, once, to what ncnn or MNN reads, beside the stem; returns its path."""
     place = pathlib.Path(f"{stem}.{library}").absolute()
     path = place / ("model.ncnn.param" if library == "ncnn" else "model.mnn")
     if path.exists():

@@ -20,8 +20,8 @@ FAST_ALGORITHMS = ("winograd", "grouped_winograd", "strassen")  # templates that
 
 
 def quantile_columns(name, values, digits=None):
-    """Columns of the median and of the tenths from the lower and the upper end, with so many digits behind the point if
-    that is given; Nones where there are no values."""
+    """Returns columns of the median and of the tenths from the lower and the upper end, with so many digits behind the
+    point if that is given; Nones where there are no values."""
     ordered, columns = sorted(values), (name, f"{name}_p10", f"{name}_p90")
     if not ordered:
         return dict.fromkeys(columns)
@@ -31,7 +31,7 @@ def quantile_columns(name, values, digits=None):
 
 
 def geometric_mean(values):
-    """The mean of those that are known; None where none is."""
+    """Returns the mean of the values that are known; None where none is."""
     logs = [math.log(float(value)) for value in values if value]
     return math.exp(sum(logs) / len(logs)) if logs else None
 
@@ -73,12 +73,12 @@ def tenths(fraction):
 
 
 def times(one, other):
-    """How many times the one is the other; "" where either is not known."""
+    """Returns how many times the one is the other; "" where either is not known."""
     return str(float(one) / float(other)) if one and other else ""
 
 
 def ratio(name, low="p10", high="p90"):
-    """A cell of a ratio and its range."""
+    """Returns what fills a cell with a ratio and its range."""
     def cell(row):
         if not row.get(name):
             return "-"
@@ -89,7 +89,7 @@ def ratio(name, low="p10", high="p90"):
 
 
 def gain(name):
-    """A cell of a gain and its interval."""
+    """Returns what fills a cell with a gain and its interval."""
     def cell(row):
         if not row[name]:
             return "-"
@@ -107,8 +107,8 @@ def line(cells):
 
 
 def table(columns, rows):
-    """Lines of Markdown. A column is a title, with < in front where it is aligned left, and what fills its cells: a key of
-    the row, which a function of its value may follow, or a function of the row."""
+    """Returns lines of Markdown. A column is a title, with < in front where it is aligned left, and what fills its cells: a
+    key of the row, which a function of its value may follow, or a function of the row."""
     titles = [title for title, *_ in columns]
     rule = ["---" if title.startswith("<") else "---:" for title in titles]
     cells = [[cell(row, *filling) for _, *filling in columns] for row in rows]
@@ -127,7 +127,7 @@ def text(value):
 
 
 def text_rows(rows):
-    """As a file has them: times and ratios to four digits."""
+    """Returns rows as a file has them: times and ratios to four digits."""
     return [{column: text(value) for column, value in row.items()} for row in rows]
 
 
@@ -137,7 +137,7 @@ def cpu_model():
 
 
 def multiplies_bytes():
-    """Whether the CPU has instructions for sums of products of bytes, which do not saturate."""
+    """Tells whether the CPU has instructions for sums of products of bytes, which do not saturate."""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         return "vnni" in file.read()
 
@@ -149,7 +149,7 @@ def commit():
 
 
 def without_machine(word):
-    """A word of a command: paths of this machine as seen from the repository, from elsewhere by their names."""
+    """Returns a word of a command: a path as seen from the repository, or only its name if it is elsewhere."""
     path = pathlib.Path(word)
     if not path.is_absolute():
         return word
@@ -165,15 +165,15 @@ class Table:
     columns: list  # as table() takes them
     summary: typing.Callable = lambda rows: []  # lines below the table
     note: str = ""  # what to know when reading figures
-    kept: tuple = ()  # columns of the file where rows lack some; otherwise those of the first row
+    kept: tuple = ()  # the file's columns, where they are not those of the first row
 
     def lines(self, rows):
-        """Rows as a file has them."""
+        """Returns lines of Markdown for rows as a file has them."""
         return [*table(self.columns, rows), *self.summary(rows)]
 
     def write(self, path, rows, machine, command, built_from=None):
-        """The file of results, which is there whole or not at all. `machine` is a list of what figures depend on, `command`
-        one of words, `built_from` the commit where it is not this folder's."""
+        """Writes the file of results, which is there whole or not at all. `machine` is a list of what figures depend on,
+        `command` one of words, `built_from` the commit where it is not this folder's."""
         path = pathlib.Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         facts = {"title": self.title, "machine": "; ".join(filter(None, machine)), "date": datetime.date.today(),
@@ -203,7 +203,7 @@ class Results:
         return [row for row in self.rows if all(row[key] == value for key, value in wanted.items())]
 
     def heading(self):
-        """The title, where the figures are from, and the command."""
+        """Returns lines with the title, where the figures are from, and the command."""
         origin = "; ".join(self.facts["machine"] + self.facts["date"] + [f"commit {self.facts['commit'][0]}"])
         commands = ["```sh", *self.facts["command"], "```"] if "command" in self.facts else []
         notes = [part for note in self.facts.get("note", []) for part in ("", note)]
@@ -211,5 +211,5 @@ class Results:
         return [f"## {self.facts['title'][0]}", "", source, *([""] if commands else []), *commands, *notes, ""]
 
     def section(self, columns):
-        """The heading, and a table of all rows."""
+        """Returns lines with the heading and a table of all rows."""
         return [*self.heading(), *table(columns, self.rows)]

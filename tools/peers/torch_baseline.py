@@ -15,7 +15,7 @@ except ImportError:
 
 
 def seconds_of(run, samples=100):
-    """A low quantile of the seconds of run(), recorded as a graph."""
+    """Returns a low quantile of the seconds of run(), recorded as a graph."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         run()
@@ -35,7 +35,7 @@ def seconds_of(run, samples=100):
 
 
 class Convolution(torch.nn.Module):
-    """With the batch norm behind it folded, as tilesmith has it, and what cuDNN fuses."""
+    """The batch norm behind it is folded, as tilesmith has it, and cuDNN fuses what it can."""
 
     def __init__(self, inputs, outputs, kernel, stride=1):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Networks of PyTorch, and what compiles them, for worker.py."""
+"""Networks of PyTorch for worker.py, and what compiles them."""
 
 import os
 import warnings
@@ -42,8 +42,8 @@ class UNetWithBreak(torch.nn.Module):
 
 
 def network(name, weights):
-    """With statistics of what passes through, which random weights need to be a network of any use. `weights` is a file of
-    them, made where it is not there."""
+    """Makes a network with statistics of what passes through, which random weights need to be of any use. `weights` is a file
+    of them, made where it is not there."""
     torch.manual_seed(1)
     if name == "unet_with_break":
         module = UNetWithBreak()
@@ -70,7 +70,7 @@ def image(name):
 
 
 def compiled(side, module, image, optimize_for):
-    """The module by eager, inductor, backend (torch.compile by tilesmith) or compiled (tilesmith.torch.compile)."""
+    """Returns the module by eager, inductor, backend (torch.compile by tilesmith) or compiled (tilesmith.torch.compile)."""
     if side == "eager":
         return module
     if side == "inductor":

@@ -1,4 +1,4 @@
-"""Turns of sides: how they alternate, what was measured, and on which cores, near each other or far apart."""
+"""Turns of sides: they alternate, and cores may be near each other or far apart meanwhile."""
 
 import itertools
 import statistics
@@ -6,13 +6,13 @@ import time
 
 import tables
 
-PAUSE = 0.15  # seconds behind a turn: threads of the side spin that long
+PAUSE = 0.15  # seconds behind a turn; threads of its side spin that long
 
 
 def alternate(sides, seconds, distance=None):
-    """Turns without an end, each of all sides for about so many seconds: {"seconds": {name: of a run}, "barriers": {name:
-    [before, after]}}, what distance() told, if that is given. Forth and back, so that no side is always behind the same
-    one. The first turn warms up and is left out."""
+    """Yields turns without an end, in each of which every side runs for about so many seconds: {"seconds": {name: of a run},
+    "barriers": {name: [before, after]}}, the latter what distance() told, if that is given. Sides go forth and back, so that
+    none is always behind the same one. The first turn warms up and is left out."""
     now = distance and distance()
     for number in itertools.count():
         turn = {"seconds": {}, "barriers": {}}
@@ -28,7 +28,7 @@ def alternate(sides, seconds, distance=None):
 
 
 def take(sides, options, least_time=0):
-    """As many turns as the options say, and more until so many seconds are over; then the sides end."""
+    """Takes as many turns as the options say, and more until so many seconds are over, and ends the sides."""
     turns, end = [], time.monotonic() + least_time
     for turn in alternate(sides, options["seconds"]):
         turns.append(turn)
@@ -40,18 +40,18 @@ def take(sides, options, least_time=0):
 
 
 def median(turns, name):
-    """Seconds of the side's turns."""
+    """Returns the median of the side's seconds."""
     return statistics.median(turn["seconds"][name] for turn in turns)
 
 
 def ratio(turns, other, ours, column, digits=None):
-    """Columns of the other side's seconds over ours, turn by turn."""
+    """Returns columns of the other side's seconds over ours, turn by turn."""
     ratios = [turn["seconds"][other] / turn["seconds"][ours] for turn in turns if other in turn["seconds"]]
     return tables.quantile_columns(column, ratios, digits)
 
 
 class Distances:
-    """What barriers took, of all turns so far: near and far, if they are not all alike."""
+    """Knows what barriers took in all turns so far, and tells near cores from far ones if they are not all alike."""
 
     GAP = 1.5  # times the next shorter one: another distance
     FEW = 20  # one in so many or fewer: two threads on one core for a while, or a core that was taken away
@@ -81,5 +81,5 @@ class Distances:
         return None
 
     def count(self, turns, kind):
-        """Turns whose every side saw the cores so."""
+        """Counts turns whose every side saw the cores so."""
         return sum(all(self.kind(pair) == kind for pair in turn["barriers"].values()) for turn in turns)

@@ -23,11 +23,11 @@ import time
 import numpy
 
 TORCH_LIBRARIES = ("eager", "inductor", "backend", "compiled")
-FOREVER = contextlib.ExitStack()  # what is entered for as long as the process lasts
+FOREVER = contextlib.ExitStack()  # holds what is entered for as long as the process lasts
 
 
 def random_inputs(infos, seed=1):
-    """Values in [0, 1) that float16 can hold, for a model's inputs by name, so that its twin of float16 has the same."""
+    """Returns values in [0, 1) that float16 can hold, by the inputs' names, so that a model's twin of float16 gets the same."""
     random = numpy.random.default_rng(seed)
     kinds = {"f": "float", "i": "int", "u": "uint"}
     of = lambda kind: kind if kind == "bool" else kinds[kind[0]] + kind[1:]
@@ -79,7 +79,7 @@ def load_by_openvino(inputs, threads, model, precision):
 
 
 def load_by_ncnn(inputs, threads, model):
-    """Batch 1, which its tensors do not have; the converter calls inputs and outputs by their places."""
+    """The batch is 1, which its tensors do not have; the converter calls inputs and outputs by their places."""
     import ncnn  # pylint: disable=import-error,import-outside-toplevel
 
     net = ncnn.Net()
@@ -122,7 +122,7 @@ def load_by_mnn(inputs, threads, model):
 
 
 def load_by_torch(inputs, threads, library, network, weights, optimize_for=0):
-    """A network of torch_networks.py by its side, which has an image of its own."""
+    """The network is one of torch_networks.py, which has an image of its own, and is compiled by the first run."""
     import torch  # pylint: disable=import-error,import-outside-toplevel
     import torch_networks  # pylint: disable=import-outside-toplevel
 
@@ -145,8 +145,8 @@ LIBRARIES = {"tilesmith": load_by_tilesmith, "alone": load_by_tilesmith, "onnxru
 
 
 def apart(measure, exact, found):
-    """How far found outputs, by name, are from exact ones: "inf" where sizes differ or values are not finite. An output that
-    was not found by its name is the first one found.
+    """Returns how far found outputs, by name, are from exact ones: "inf" where sizes differ or values are not finite. An output
+    that was not found by its name is the first one found.
     first: of the first output, the largest difference over the largest value; largest: the same of the worst output; norm:
     the worst output's root of the sum of squares of the differences over that of the values."""
     def one(name):
@@ -176,7 +176,7 @@ def turn(run, seconds):
 
 
 def of_all_samples(run, inputs, samples):
-    """Outputs for each sample, along the first axis."""
+    """Returns outputs for each sample, along the first axis."""
     outputs = {}
     for i in range(len(next(iter(samples.values())))):
         inputs.update({name: values[i : i + 1] for name, values in samples.items()})
