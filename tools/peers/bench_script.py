@@ -11,7 +11,7 @@ import sys
 import time
 
 import tables
-from options import count, folder, known_text, meant, number, readable
+from script_options import count, folder, known_text, meant, number, readable
 from tables import ROOT
 
 BINARY = pathlib.Path(os.environ.get("TILESMITH_BINARY") or ROOT / "build" / "tilesmith").absolute()
