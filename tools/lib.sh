@@ -20,8 +20,8 @@ fail_with() {
 
 # meant TEXT NAME...: "did you mean NAME? " of the closest one, where one is close and python3 is there.
 meant() {
-  PYTHONPATH=$root/tools/peers python3 -c 'import sys, bench_script
-print(bench_script.meant(sys.argv[1], sys.argv[2:]), end="")' "$@" 2> /dev/null || true
+  PYTHONPATH=$root/tools/peers python3 -c 'import sys, script_options
+print(script_options.meant(sys.argv[1], sys.argv[2:]), end="")' "$@" 2> /dev/null || true
 }
 
 # known NAME...: "known: NAME, NAME".

@@ -1,22 +1,24 @@
-"""What the scripts share that set networks beside other libraries."""
+"""What the scripts share that measure: the program that they run, what they fetch, how they go through networks and leave
+tables."""
 
 import contextlib
-import difflib
 import math
 import os
 import pathlib
-import re
 import shlex
 import subprocess
 import sys
+import time
 
 import tables
+from script_options import count, folder, known_text, meant, number, readable
+from tables import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("TILESMITH_BINARY") or ROOT / "build" / "tilesmith").absolute()
 PYTHON_PACKAGE = BINARY.parent / "python"
 ONNX_RUNTIME = "onnxruntime==1.32.0"
 NUMPY = "numpy==2.3.4"
+ONNX = "onnx==1.23.2"
 BUILT_IN = ("mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 resnet18 resnet34 resnet50 resnet101"
             " vgg16 vgg19 unet").split()
 # Networks of tools/fetch-models that leave sizes of their inputs open, and what they are run with.
@@ -24,33 +26,19 @@ OPEN_SHAPES = {"ch_PP-OCRv4_det_infer": "x=1x3x640x640",
                "ch_PP-OCRv4_rec_infer": "x=1x3x48x320",
                "nms-yolov8": "detection=1x84x8400"}
 CORES = len(os.sched_getaffinity(0))
-UNITS = {"ms": 1e-3, "s": 1, "m": 60, "h": 3600}  # seconds of each
 
 
-def meant(text, names):
-    """"did you mean NAME? " of the shortest one that contains the text, or else the closest one; or nothing."""
-    containing = sorted((name for name in names if text.lower() in name.lower()), key=len)
-    close = containing or difflib.get_close_matches(text, names, 1)
-    return f"did you mean {close[0]}? " if close else ""
+class Refused(Exception):
+    """Something does not take a network, or fails with it. The others go on; the script ends with the code."""
 
-
-def known_text(text, names):
-    return f"{meant(text, names)}known: {', '.join(names)}"
-
-
-def seconds_of(text):
-    """Seconds of a duration as the program's options take it; 0 where it is none."""
-    number = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
-    if re.fullmatch(number, text):
-        return float(text)
-    if not re.fullmatch(rf"({number}(ms|s|m|h))+", text):
-        return 0
-    return sum(float(value) * UNITS[unit] for value, unit in re.findall(rf"{number}(ms|s|m|h)", text))
+    def __init__(self, message, code=1):
+        super().__init__(message)
+        self.code = code
 
 
 @contextlib.contextmanager
 def busy_programs(count):
-    """So many programs that want a core each, meanwhile."""
+    """Keeps so many programs running that want a core each."""
     programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -60,12 +48,38 @@ def busy_programs(count):
             program.wait()
 
 
-class BenchScript:
-    """`usage` is printed by --help; libraries, if any, are fetched into `environment`, once."""
+def model(path):
+    """Reads the name of a built-in network or the path of a file."""
+    if path in BUILT_IN:
+        return path
+    if not path.endswith(".onnx") and not os.path.exists(path):
+        raise ValueError(f"{path} is neither an ONNX file nor a built-in network ({known_text(path, BUILT_IN)})")
+    return readable(path)
 
-    def __init__(self, name, usage, environment=None):
-        self.name, self.usage, self.environment = name, usage, environment
-        self.python = environment and environment / "bin" / "python3"
+
+# Options of scripts whose sides take turns, each of so many seconds.
+TURNS = {"threads": count(CORES), "turns": count(7), "seconds": number(0.7)}
+CSV = {"csv": folder(None)}
+
+
+def leaving(name):
+    """Returns the options of a script that leaves files."""
+    return {"out": folder(ROOT / "tilesmith-out" / name), **CSV}
+
+
+class Script:
+    """`usage`, which begins with "usage: PATH", is printed by --help. `options` are Options by name; others of the arguments
+    are read by `rest`, as Options are, at most so many; `required` names what has to be given. Libraries, if any, are fetched
+    into peers/`environment`, once."""
+
+    def __init__(self, usage, options, rest=None, most=math.inf, required=None, environment=None):
+        self.usage, self.options, self.rest, self.required = usage, options, rest, required
+        self.most = most if rest else 0
+        self.path = usage.split()[1]
+        self.name = pathlib.Path(self.path).name
+        self.environment = environment and ROOT / "peers" / environment
+        self.python = environment and self.environment / "bin" / "python3"
+        self.failures = []  # each a Refused
 
     def say(self, message):
         print(f"{self.name}: {message}", file=sys.stderr)
@@ -75,99 +89,61 @@ class BenchScript:
         sys.exit(code)
 
     def run(self, main):
-        """main(), whose end by Ctrl-C is told as the program tells it."""
+        """main(), whose end by Ctrl-C is told as the program tells it; then what failed is."""
         try:
             main()
         except KeyboardInterrupt:
             self.fail("interrupted", 130)
+        except Refused as refusal:
+            self.fail(refusal, refusal.code)
+        if self.failures:
+            self.fail("failed: " + "; ".join(map(str, self.failures)), self.failures[0].code)
 
-    def refuse(self, argument, options):
-        """One that the script does not know, or one too many."""
-        known = [f"--{name}" for name in options]
-        hint = meant(argument.partition("=")[0], known) if argument.startswith("--") else ""
-        self.fail(f"unexpected argument {argument} ({hint}known: {', '.join(known)}; see {sys.argv[0]} --help)")
-
-    def parse(self, arguments, options, most=math.inf):
-        """Takes options into `options`, which has defaults; returns the other arguments, of which there are at most so
-        many. Those that default to False have no value, those that default to a list may be repeated."""
+    def parse(self):
+        """Returns the options' values by name, and the other arguments."""
+        arguments, others = sys.argv[1:], []
         if {"-h", "--help"} & set(arguments):
             print(self.usage)
             sys.exit(0)
-        others, rest = [], list(arguments)
-        while rest:
-            argument = rest.pop(0)
+        values = {name: option.default for name, option in self.options.items()}
+        while arguments:
+            argument = arguments.pop(0)
             name = argument.removeprefix("--")
-            if not argument.startswith("-") and len(others) < most:
-                others.append(argument)
-            elif name == argument or name not in options:
-                self.refuse(argument, options)
-            elif isinstance(options[name], bool):
-                options[name] = True
-            elif not rest:
-                self.fail(f"{argument} needs a value")
-            elif isinstance(options[name], list):
-                options[name] = [*options[name], rest.pop(0)]
+            if not argument.startswith("-") and len(others) < self.most:
+                others.append(self.read(self.rest, argument))
+            elif name == argument or name not in self.options:
+                self.refuse(argument)
             else:
-                options[name] = rest.pop(0)
-        return others
+                values[name] = self.value(argument, self.options[name], values[name], arguments)
+        if self.required and not others:
+            self.fail(f"give a {self.required} (see {sys.argv[0]} --help)")
+        return values, others
 
-    def require_readable(self, path):
+    def value(self, argument, option, before, rest):
+        """Returns the value of an option, whose text is taken from the rest."""
+        if not option.read:
+            return True
+        if not rest:
+            self.fail(f"{argument} needs a value")
+        value = self.read(option.read, rest.pop(0), argument)
+        return [*before, value] if option.default == [] else value
+
+    def refuse(self, argument):
+        """Fails with an argument that the script does not know, or that is one too many."""
+        known = [f"--{name}" for name in self.options]
+        hint = meant(argument.partition("=")[0], known) if argument.startswith("--") else ""
+        self.fail(f"unexpected argument {argument} ({hint}known: {', '.join(known)}; see {sys.argv[0]} --help)")
+
+    def read(self, read, text, option=None):
         try:
-            open(path, "rb").close()
+            return read(text)
+        except ValueError as error:
+            self.fail(f"{option} must be {error}, got {text}" if option else error)
         except OSError as error:
-            self.fail(f"cannot read {path}: {error.strerror}", 7)
-
-    def require_models(self, models):
-        """Each must be a built-in network or a file."""
-        for model in models:
-            if model in BUILT_IN:
-                continue
-            if not model.endswith(".onnx") and not os.path.exists(model):
-                self.fail(f"{model} is neither an ONNX file nor a built-in network ({known_text(model, BUILT_IN)})")
-            self.require_readable(model)
-
-    def require_of(self, options, name, known, hint="of "):
-        """Makes a list of an option's value, words of those that are known with commas between."""
-        options[name] = options[name].split(",")
-        for word in options[name]:
-            if word not in known:
-                self.fail(f"--{name} must be {hint}, got {word}" if hint != "of " else
-                          f"--{name} must be of {', '.join(known)}, got {word}")
-
-    def require_duration(self, name, text):
-        """As the program's options take them; returns its seconds."""
-        if not 0 < seconds_of(text) < math.inf:
-            self.fail(f"--{name} must be a duration such as 500ms, 90s, 8m or 1h30m, or a number of seconds, got {text}")
-        return seconds_of(text)
-
-    def require_number(self, name, text):
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not 0 < number < math.inf:
-            self.fail(f"--{name} must be a number above 0, got {text}")
-        return number
-
-    def require_folders(self, options, *names):
-        """They can be written to, or made."""
-        for name in names:
-            path = pathlib.Path(options[name] or ".").absolute()
-            there = next(folder for folder in (path, *path.parents) if folder.exists())
-            if not there.is_dir() or not os.access(there, os.W_OK):
-                self.fail(f"--{name} must be a folder to write to, got {path}")
-
-    def to_counts(self, options, **least):
-        """Makes numbers of the named options, each no less than its least; None stays."""
-        for name, smallest in least.items():
-            if options[name] is None:
-                continue
-            if not re.fullmatch("[0-9]+", options[name]) or int(options[name]) < smallest:
-                self.fail(f"--{name} must be a number from {smallest} on, got {options[name]}")
-            options[name] = int(options[name])
+            self.fail(f"cannot read {text}: {error.strerror}", 7)
 
     def require_binary(self, named=None):
-        """The program, or the one that an option names."""
+        """Returns the path of the program, or of the one that an option names."""
         path = pathlib.Path(named or BINARY).absolute()
         if not path.is_file() or not os.access(path, os.X_OK):
             self.fail(f"{path} is missing; tools/quickstart or ninja builds it, or TILESMITH_BINARY names another", 7)
@@ -178,29 +154,82 @@ class BenchScript:
         if not (PYTHON_PACKAGE / "tilesmith").exists():
             self.fail(f"the Python package {PYTHON_PACKAGE} is missing; tools/check builds it", 7)
 
-    def fetch(self, packages, *further, failed):
-        """A virtual environment with these packages, and what further commands bring; exits with `failed` and 7."""
+    def fetch(self, packages, *further, what):
+        """Makes a virtual environment with these packages, and runs further commands that bring things; exits with 7, and
+        says what they are, where they are out of reach."""
         done = self.environment / "done"
         brought = "\n".join([*packages, *(shlex.join(map(str, command[1:])) for command in further)])
         if done.exists() and done.read_text() == brought:
             return
         for command in ([sys.executable, "-m", "venv", "--clear", self.environment], self.pip(*packages), *further):
             if subprocess.run(command, check=False).returncode != 0:
-                self.fail(failed, 7)
+                self.fail(f"{what} could not be fetched (are PyPI and npm in reach, and python3-venv here?)", 7)
         done.write_text(brought)
+
+    def enter(self):
+        """Goes on in the environment's Python, where its packages can be imported."""
+        if pathlib.Path(sys.prefix).resolve() != self.environment.resolve():
+            os.execv(self.python, [str(self.python), *sys.argv])
 
     def pip(self, *arguments):
         return [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
 
-    def results(self, options, name, title, machine, rows, columns=None, note=""):
-        """The file of --csv, where that is given."""
-        if options["csv"]:
-            command = [self.usage.split()[1], *sys.argv[1:]]
-            tables.write(pathlib.Path(options["csv"]) / name, title, [tables.cpu_model(), *machine], command, rows, columns, note)
-
     def tilesmith(self, *arguments):
+        """Returns what the program prints; raises Refused with its code where it fails."""
         command = list(map(str, arguments))
         result = subprocess.run([BINARY, *command], stdout=subprocess.PIPE, text=True, check=False)
         if result.returncode != 0:
-            self.fail(f"{shlex.join(command)} exited with {result.returncode}", 1)
+            raise Refused(f"tilesmith {shlex.join(command)} exited with {result.returncode}", result.returncode)
         return result.stdout
+
+    def exported(self, model, out):
+        """Returns the whole path of a model's file. That of a built-in network is made in the folder."""
+        if model not in BUILT_IN:
+            return pathlib.Path(model).absolute()
+        path = out.absolute() / f"{model}.onnx"
+        if not path.exists():
+            self.tilesmith("export", model, "-o", path)
+        return path
+
+    def wrong(self, failure):
+        """Tells a Refused now, and again at the end; the first one's is the exit code."""
+        self.failures.append(failure)
+        self.say(failure)
+
+    def each(self, items, measure):
+        """Yields what measure(item) finds of each; those Refused are told and left out."""
+        start = time.monotonic()
+        for done, item in enumerate(items, 1):
+            try:
+                found = measure(item)
+            except Refused as refusal:
+                self.wrong(Refused(f"{item}: {refusal}", refusal.code))
+                continue
+            yield found
+            left = (time.monotonic() - start) / done * (len(items) - done)
+            left_text = f"{left / 60:.0f} min" if left >= 60 else f"{left:.0f} s"
+            self.say(f"{done} of {len(items)} done, about {left_text} left")
+
+    def compare(self, items, measure, options, table, machine):
+        """Measures all items, leaves a table of the rows that measure(item) returns, and prints it. `machine` is a list of what
+        figures depend on besides the CPU."""
+        options["out"].mkdir(parents=True, exist_ok=True)
+        rows, text = [], ""
+        for found in self.each(items, measure):
+            rows += found
+            text = self.leave(options, (table, rows, machine))
+        print(text, end="")
+
+    def leave(self, options, *found, name=None):
+        """Writes tables, each (a Table, its rows, what these depend on besides the CPU): all as Markdown into --out, in a
+        file called after the first one unless it has a name, and each into --csv. Returns the Markdown."""
+        text = "\n".join("\n".join(table.lines(tables.text_rows(rows))) for table, rows, _ in found)
+        (options["out"] / (name or pathlib.Path(found[0][0].file).with_suffix(".md"))).write_text(text)
+        for table, rows, machine in found:
+            if options["csv"]:
+                self.keep(table, options["csv"] / table.file, rows, machine)
+        return text
+
+    def keep(self, table, path, rows, machine):
+        """Writes the rows as a file of results."""
+        table.write(path, rows, [tables.cpu_model(), *machine], [self.path, *sys.argv[1:]])

@@ -6,11 +6,9 @@ units in both directions, of lines 32 pixels high and 100 or 320 wide (crnn_WIDT
 from PyPI at a pinned version into peers/recurrent, where it is not there.
 exit codes: 0, 2 an argument, 7 PyPI out of reach"""
 
-import os
 import pathlib
-import sys
 
-from bench_script import NUMPY, BenchScript
+from bench_script import NUMPY, ONNX, Script
 
 try:
     import numpy
@@ -19,8 +17,7 @@ try:
 except ImportError:
     onnx = None
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SCRIPT = BenchScript("recurrent_models.py", __doc__, ROOT / "peers" / "recurrent")
+SCRIPT = Script(__doc__, {}, rest=pathlib.Path, most=1, required="DIR", environment="recurrent")
 UNITS, STEPS, BATCHES = (64, 128, 256, 512), (20, 200), (1, 8)
 WIDTHS = (100, 320)
 # Channels, kernel and pad of each convolution, and the pooling behind it: kernel, strides, pads.
@@ -86,13 +83,10 @@ def write_recogniser(folder, width):
 
 
 def main():
-    folders = SCRIPT.parse(sys.argv[1:], {}, most=1)
-    if not folders:
-        SCRIPT.fail("give a DIR to write to")
+    _, (folder,) = SCRIPT.parse()
     if onnx is None:
-        SCRIPT.fetch((NUMPY, "onnx==1.23.2"), failed="the package onnx could not be fetched (is PyPI in reach?)")
-        os.execv(SCRIPT.python, [str(SCRIPT.python), __file__, *folders])
-    folder = pathlib.Path(folders[0])
+        SCRIPT.fetch((NUMPY, ONNX), what="the package onnx")
+        SCRIPT.enter()
     folder.mkdir(parents=True, exist_ok=True)
     for units in UNITS:
         for steps in STEPS:

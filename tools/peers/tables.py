@@ -1,14 +1,16 @@
-"""Results: what their cells look like, the files that keep them, and the tables that scripts print and pages show.
+"""Results: what their cells look like, the tables that scripts print and pages show, and the files that keep them.
 
 A row is a dict from columns to values; values of a file are text, "" where there is none."""
 
 import csv
+import dataclasses
 import datetime
 import math
 import pathlib
 import shlex
 import statistics
 import subprocess
+import typing
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent if HERE.name == "peers" else HERE  # of the repository, or of a bundle
@@ -17,21 +19,19 @@ TYPES = {"f32": "f32", "bf16": "bf16", "floats": "f32 and bf16", "int8": "int8",
 FAST_ALGORITHMS = ("winograd", "grouped_winograd", "strassen")  # templates that multiply less, and err more
 
 
-def quantiles(values):
-    """The median, and the tenths from the lower and the upper end; Nones where there are no values."""
-    ordered = sorted(values)
+def quantile_columns(name, values, digits=None):
+    """Returns columns of the median and of the tenths from the lower and the upper end, with so many digits behind the
+    point if that is given; Nones where there are no values."""
+    ordered, columns = sorted(values), (name, f"{name}_p10", f"{name}_p90")
     if not ordered:
-        return [None] * 3
+        return dict.fromkeys(columns)
     at = lambda share: ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-    return [statistics.median(ordered), at(0.1), at(0.9)]
-
-
-def ratio_columns(name, values, ends=("p10", "p90")):
-    return dict(zip((name, *(f"{name}_{end}" for end in ends)), values))
+    found = (statistics.median(ordered), at(0.1), at(0.9))
+    return dict(zip(columns, found if digits is None else [f"{value:.{digits}f}" for value in found]))
 
 
 def geometric_mean(values):
-    """The mean of those that are known; None where none is."""
+    """Returns the mean of the values that are known; None where none is."""
     logs = [math.log(float(value)) for value in values if value]
     return math.exp(sum(logs) / len(logs)) if logs else None
 
@@ -60,37 +60,59 @@ def error(value):
     return f"{float(value):.2g}" if value else "-"
 
 
+def exponent(value):
+    return f"{float(value):.1e}" if value else "-"
+
+
 def percent(fraction, digits=0):
     return f"{float(fraction):.{digits}%}" if fraction else "-"
 
 
-def ratio(row, name, low="p10", high="p90"):
-    if not row.get(name):
-        return "-"
-    ends = [row.get(f"{name}_{end}") for end in (low, high)]
-    return two_digits(row[name]) + (" ({:.2f} to {:.2f})".format(*map(float, ends)) if all(ends) else "")
+def tenths(fraction):
+    return percent(fraction, 1)
 
 
-def peer_ratio(row):
-    return ratio(row, "onnxruntime_ratio", "low", "high")
+def times(one, other):
+    """Returns how many times the one is the other; "" where either is not known."""
+    return str(float(one) / float(other)) if one and other else ""
 
 
-def gain(row, name):
-    if not row[name]:
-        return "-"
-    low, high = (float(row[f"{name}_{end}"]) * 100 for end in ("low", "high"))
-    return f"{float(row[name]):+.1%} ({low:.1f} to {high:.1f})"
+def ratio(name, low="p10", high="p90"):
+    """Returns what fills a cell with a ratio and its range."""
+    def cell(row):
+        if not row.get(name):
+            return "-"
+        ends = [row.get(f"{name}_{end}") for end in (low, high)]
+        return two_digits(row[name]) + (" ({:.2f} to {:.2f})".format(*map(float, ends)) if all(ends) else "")
+    return cell
+
+
+
+def gain(name):
+    """Returns what fills a cell with a gain and its interval."""
+    def cell(row):
+        if not row[name]:
+            return "-"
+        low, high = (float(row[f"{name}_{end}"]) * 100 for end in ("low", "high"))
+        return f"{float(row[name]):+.1%} ({low:.1f} to {high:.1f})"
+    return cell
+
+
+def cell(row, filling, shown=str):
+    return filling(row) if callable(filling) else "" if row[filling] is None else shown(row[filling])
 
 
 def line(cells):
-    return "| " + " | ".join(str(cell) or "-" for cell in cells) + " |"
+    return "| " + " | ".join(str(value) or "-" for value in cells) + " |"
 
 
 def table(columns, rows):
-    """Lines. Columns whose names begin with < are aligned left."""
-    rule = ["---" if name.startswith("<") else "---:" for name in columns]
-    return [line("-" if cell is None else cell for cell in cells)
-            for cells in [[name.removeprefix("<") for name in columns], rule, *rows]] + [""]
+    """Returns lines of Markdown. A column is a title, with < in front where it is aligned left, and what fills its cells: a
+    key of the row, which a function of its value may follow, or a function of the row."""
+    titles = [title for title, *_ in columns]
+    rule = ["---" if title.startswith("<") else "---:" for title in titles]
+    cells = [[cell(row, *filling) for _, *filling in columns] for row in rows]
+    return [*map(line, [[title.removeprefix("<") for title in titles], rule, *cells]), ""]
 
 
 def by(rows, *keys):
@@ -100,94 +122,12 @@ def by(rows, *keys):
     return groups
 
 
-def networks_table(rows, differences=False):
-    more = ["difference of outputs"] if differences else []
-    cells = [[row["network"], ms(row["ours_seconds"]), ms(row["onednn_seconds"]), ratio(row, "onednn_ratio"),
-              us(row["barrier_seconds"]), ms(row["beside_onnxruntime_seconds"]), ms(row["onnxruntime_seconds"]), peer_ratio(row),
-              ", ".join(filter(None, (row["peak_mib"], row["onnxruntime_peak_mib"]))),
-              *(error(row["output_difference"]) for _ in more)] for row in rows]
-    return [*table(["<network", "ours ms", "oneDNN ms", "<ratio (p10 to p90)", "barriers us", "ours ms", "ONNX Runtime ms",
-                    "<ratio (least to largest)", "peak MiB, ours and its", *more], cells),
-            f"Geometric means: {mean(row['onednn_ratio'] for row in rows)} with oneDNN, "
-            f"{mean(row['onnxruntime_ratio'] for row in rows)} with ONNX Runtime.", ""]
-
-
-def plan_cells(row):
-    closest = f"{row['single_layout']} {gain(row, 'single_gain')}" if row["single_layout"] else "-"
-    if row["plan_is"]:
-        closest = f"is {row['plan_is']}; {closest}"
-    return [row["network"], f"{float(row['tuning_seconds']):.3g}", f"{float(row['solve_seconds']) * 1e3:.1f}",
-            ms(row["log_predicted_seconds"]), ms(row["predicted_seconds"]), ms(row["measured_seconds"]),
-            f"{float(row['gap']):+.1%}", f"{row['heavy_nodes_predicted']} of {row['heavy_nodes']}", closest,
-            gain(row, "best_records_gain")]
-
-
-def plans_table(rows):
-    return table(["<network", "tuned for s", "solved in ms", "log predicts ms", "predicted ms", "measured ms", "gap",
-                  "nodes within 15%", "<gain over the best single layout", "<over best records"], map(plan_cells, rows))
-
-
-def outputs_table(rows):
-    difference = lambda row, kind: f"{float(row[f'{kind}difference']):.1e} of {row[f'{kind}plans']} plans"
-    return table(["<network", "with all templates", "without " + ", ".join(FAST_ALGORITHMS)],
-                 [[row["network"], difference(row, ""), difference(row, "plain_")] for row in rows])
-
-
-def types_table(rows):
-    def cell(row, kind):
-        seconds, f32 = row[f"{kind}_seconds"], row["f32_seconds"]
-        return ms(seconds) + (f", {float(f32) / float(seconds):.2f}" if seconds and f32 else "")
-
-    kinds = list(TYPES)[1:]
-    return table(["<network", "f32 ms", *(f"<{TYPES[kind]} ms, f32 / it" for kind in kinds), "<errors in that order", "<the plan",
-                  "<ONNX Runtime's int8 / ours"],
-                 [[row["network"], ms(row["f32_seconds"]), *(cell(row, kind) for kind in kinds),
-                   ", ".join(f"{float(row[f'{kind}_error']):.1e}" if row[f"{kind}_error"] else "-" for kind in kinds),
-                   row["plan_is"], peer_ratio(row)] for row in rows])
-
-
-def mixtures_table(rows, names_bounds=False):
-    def cells(row):
-        most = f"{float(row['most_error']):.1e}"
-        gained = [percent(row[key], 1) for key in ("gain", "gain_low", "gain_high")]
-        predicted = row["predicted_output_error"]
-        return [row["network"], f"{row['bound']}: {most}" if names_bounds else most,
-                f"{row['single']} {ms(row['single_seconds'])}", f"{row['plan_is']} {ms(row['plan_seconds'])}",
-                "-" if row["single"] == row["plan_is"] else "{} ({} to {})".format(*gained),
-                f"{float(row['output_error']):.1e}", f"{float(predicted):.1e}" if predicted else "-", row["mixture"]]
-
-    return table(["<network", "error at most", "<fastest single type, ms", "<the plan, ms", "<gain (95% interval)", "its error",
-                  "predicted", "<the mixture"], map(cells, rows))
-
-
-def busy_table(rows):
-    return table(["<network", "programs that compute beside it", "ours ms", "ONNX Runtime ms", "<ratio (least to largest)"],
-                 [[row["network"], row["neighbours"], ms(row["beside_onnxruntime_seconds"]), ms(row["onnxruntime_seconds"]),
-                   peer_ratio(row)] for row in rows])
-
-
-def soak_table(rows):
-    keys = ("network", "threads", "loads", "sessions", "runs", "differing", "as_first_count")
-    return table(["<network", "threads", "loaded", "sessions", "runs", "outputs that differ", "<as by one thread"],
-                 [[row[key] for key in keys] for row in rows])
-
-
-def accuracy_cells(row):
-    return [row["network"], row["side"], row["error"], row["worst_error"], percent(row["agreement"], 1), row["boxes"],
-            percent(row["boxes_match"], 1)]
-
-
-def accuracy_table(rows):
-    return table(["<network", "<side", "error of outputs", "largest of an input", "same largest class", "boxes",
-                  "boxes that match"], map(accuracy_cells, rows))
-
-
 def text(value):
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def text_rows(rows):
-    """As a file has them: times and ratios to four digits."""
+    """Returns rows as a file has them: times and ratios to four digits."""
     return [{column: text(value) for column, value in row.items()} for row in rows]
 
 
@@ -197,7 +137,7 @@ def cpu_model():
 
 
 def multiplies_bytes():
-    """Whether the CPU has instructions for sums of products of bytes, which do not saturate."""
+    """Tells whether the CPU has instructions for sums of products of bytes, which do not saturate."""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         return "vnni" in file.read()
 
@@ -209,30 +149,42 @@ def commit():
 
 
 def without_machine(word):
-    """A word of a command: paths of this machine as seen from the repository, from elsewhere by their names."""
+    """Returns a word of a command: a path as seen from the repository, or only its name if it is elsewhere."""
     path = pathlib.Path(word)
     if not path.is_absolute():
         return word
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name
 
 
-def write(path, title, machine, command, rows, columns=None, note="", built_from=None):
-    """`machine` is a list of what figures depend on, `command` one of words, `columns` those of the first row unless they are
-    named, `note` what to know when reading them, `built_from` the commit where it is not this folder's. The file is there
-    whole or not at all."""
-    path, columns = pathlib.Path(path), list(columns or rows[0])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    with partial.open("w", newline="", encoding="utf-8") as file:
-        for key, value in (("title", title), ("machine", "; ".join(filter(None, machine))),
-                           ("date", datetime.date.today()), ("commit", built_from or commit()),
-                           ("command", shlex.join(map(without_machine, command))),
-                           *([("note", note)] if note else [])):
-            file.write(f"# {key}: {value}\n")
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(text_rows(rows))
-    partial.rename(path)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of one kind: the file of results that keeps them with its title, and how they are shown."""
+
+    file: str
+    title: str
+    columns: list  # as table() takes them
+    summary: typing.Callable = lambda rows: []  # lines below the table
+    note: str = ""  # what to know when reading figures
+    kept: tuple = ()  # the file's columns, where they are not those of the first row
+
+    def lines(self, rows):
+        """Returns lines of Markdown for rows as a file has them."""
+        return [*table(self.columns, rows), *self.summary(rows)]
+
+    def write(self, path, rows, machine, command, built_from=None):
+        """Writes the file of results, which is there whole or not at all. `machine` is a list of what figures depend on,
+        `command` one of words, `built_from` the commit where it is not this folder's."""
+        path = pathlib.Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        facts = {"title": self.title, "machine": "; ".join(filter(None, machine)), "date": datetime.date.today(),
+                 "commit": built_from or commit(), "command": shlex.join(map(without_machine, command)), "note": self.note}
+        partial = path.with_suffix(".partial")
+        with partial.open("w", newline="", encoding="utf-8") as file:
+            file.writelines(f"# {key}: {value}\n" for key, value in facts.items() if value or key != "note")
+            writer = csv.DictWriter(file, self.kept or list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(text_rows(rows))
+        partial.rename(path)
 
 
 class Results:
@@ -251,9 +203,13 @@ class Results:
         return [row for row in self.rows if all(row[key] == value for key, value in wanted.items())]
 
     def heading(self):
-        """The title, where the figures are from, and the command."""
+        """Returns lines with the title, where the figures are from, and the command."""
         origin = "; ".join(self.facts["machine"] + self.facts["date"] + [f"commit {self.facts['commit'][0]}"])
         commands = ["```sh", *self.facts["command"], "```"] if "command" in self.facts else []
         notes = [part for note in self.facts.get("note", []) for part in ("", note)]
         source = f"[{self.name}]({self.name}): {origin}."
         return [f"## {self.facts['title'][0]}", "", source, *([""] if commands else []), *commands, *notes, ""]
+
+    def section(self, columns):
+        """Returns lines with the heading and a table of all rows."""
+        return [*self.heading(), *table(columns, self.rows)]

@@ -1,80 +1,85 @@
-"""Sides of a comparison, by turns: processes of rival_worker.py, torch_worker.py or the program, that run a network when
-they are asked to."""
+"""Turns of sides: they alternate, and cores may be near each other or far apart meanwhile."""
 
-import json
-import os
-import pathlib
+import itertools
 import statistics
-import subprocess
 import time
 
-PAUSE = 0.15  # seconds between turns: threads of the side before spin that long
+import tables
+
+PAUSE = 0.15  # seconds behind a turn; threads of its side spin that long
 
 
-class Refused(Exception):
-    """A side that does not take a network."""
+def alternate(sides, seconds, distance=None):
+    """Yields turns without an end, in each of which every side runs for about so many seconds: {"seconds": {name: of a run},
+    "barriers": {name: [before, after]}}, the latter what distance() told, if that is given. Sides go forth and back, so that
+    none is always behind the same one. The first turn warms up and is left out."""
+    now = distance and distance()
+    for number in itertools.count():
+        turn = {"seconds": {}, "barriers": {}}
+        for side in sides if number % 2 else sides[::-1]:
+            before = now
+            turn["seconds"][side.name] = side.turn(seconds)
+            time.sleep(PAUSE)
+            if distance:
+                now = distance()
+                turn["barriers"][side.name] = [before, now]
+        if number:
+            yield turn
 
 
-class Side:
-    """Has loaded the network once it is made; `outputs` is the file of what it gave."""
-
-    def __init__(self, library, command):
-        self.library = library
-        self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.ready = self.answer()
-        self.version, self.outputs = self.ready.get("version"), self.ready.get("outputs")
-
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise Refused(f"{self.library} failed")
-        return json.loads(line)
-
-    def ask(self, request):
-        self.process.stdin.write(f"{request}\n")
-        self.process.stdin.flush()
-        return self.answer()
-
-    def turn(self, seconds):
-        return statistics.median(self.ask(f"run {seconds}"))
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait()
-        os.unlink(self.outputs)
-
-
-def take_turns(sides, enough, pause=PAUSE):
-    """{name: what its function returns} of each turn until enough(turns); forth and back, so that no side is always behind
-    the same one. The first turn warms up and does not count."""
-    turns = []
-    for number in range(-1, 1 << 30):
-        if enough(turns):
-            return turns
-        turn = {}
-        for name in list(sides) if number % 2 == 0 else list(sides)[::-1]:
-            time.sleep(pause)
-            turn[name] = sides[name]()
-        if number >= 0:
-            turns.append(turn)
-
-
-def compare(sides, options):
-    """So many turns of seconds of each side as the options ask for; then the sides end."""
-    runs = {name: lambda side=side: side.turn(options["seconds"]) for name, side in sides.items()}
-    turns = take_turns(runs, lambda turns: len(turns) >= options["turns"])
-    for side in sides.values():
+def take(sides, options, least_time=0):
+    """Takes as many turns as the options say, and more until so many seconds are over, and ends the sides."""
+    turns, end = [], time.monotonic() + least_time
+    for turn in alternate(sides, options["seconds"]):
+        turns.append(turn)
+        if len(turns) >= options["turns"] and time.monotonic() >= end:
+            break
+    for side in sides:
         side.end()
     return turns
 
 
 def median(turns, name):
-    return statistics.median(turn[name] for turn in turns)
+    """Returns the median of the side's seconds."""
+    return statistics.median(turn["seconds"][name] for turn in turns)
 
 
-def differences(python, measure, sides):
-    """How far outputs of all other sides are from the first one's, as outputs_apart.py measures it."""
-    command = [python, "-W", "ignore", pathlib.Path(__file__).with_name("outputs_apart.py"), measure,
-               *(side.outputs for side in sides)]
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True)
-    return list(map(float, done.stdout.split()))
+def ratio(turns, other, ours, column, digits=None):
+    """Returns columns of the other side's seconds over ours, turn by turn."""
+    ratios = [turn["seconds"][other] / turn["seconds"][ours] for turn in turns if other in turn["seconds"]]
+    return tables.quantile_columns(column, ratios, digits)
+
+
+class Distances:
+    """Knows what barriers took in all turns so far, and tells near cores from far ones if they are not all alike."""
+
+    GAP = 1.5  # times the next shorter one: another distance
+    FEW = 20  # one in so many or fewer: two threads on one core for a while, or a core that was taken away
+
+    def __init__(self):
+        self.seen = []
+        self.kinds = []  # shortest and longest of each
+
+    def add(self, turns):
+        self.seen += [value for turn in turns for pair in turn["barriers"].values() for value in pair if value > 0]
+        self.seen.sort()
+        groups = []
+        for value in self.seen:
+            if not groups or value > self.GAP * groups[-1][-1]:
+                groups.append([])
+            groups[-1].append(value)
+        self.kinds = [(group[0], group[-1]) for group in groups if self.FEW * len(group) > len(self.seen)][:2]
+
+    def kind(self, pair):
+        """"near", "far", "" where all are alike, None where the cores moved or were taken away."""
+        if min(pair) <= 0:
+            return ""
+        names = ("near", "far") if len(self.kinds) == 2 else ("",)
+        for name, (least, most) in zip(names, self.kinds):
+            if least <= min(pair) and max(pair) <= most:
+                return name
+        return None
+
+    def count(self, turns, kind):
+        """Counts turns whose every side saw the cores so."""
+        return sum(all(self.kind(pair) == kind for pair in turn["barriers"].values()) for turn in turns)

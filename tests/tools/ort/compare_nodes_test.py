@@ -117,7 +117,7 @@ class Program(unittest.TestCase):
     def test_wrong_arguments_are_named(self):
         shape = [str(SCRIPT), "--tilesmith", TILESMITH, "--input-shape", "x=1y3"]
         for arguments, code, message in ((["none.onnx"], 7, "cannot read none.onnx: No such file or directory"),
-                                         (shape, 2, "expected INPUT=1x3x224x224")):
+                                         (shape, 2, "--input-shape must be INPUT=1x3x224x224, got x=1y3")):
             refused = subprocess.run([SCRIPT, *arguments], capture_output=True, text=True, check=False)
             self.assertEqual(refused.returncode, code)
             self.assertIn(message, refused.stderr)

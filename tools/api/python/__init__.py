@@ -266,40 +266,35 @@ def load(
     Model.inputs until the first run, which compiles the model for those of its arrays. A plan that was made for
     another number of threads runs on those there are, with a warning; `strict`: it is an error.
     """
+    arguments = locals()
     shapes = _texts(input_shapes)
     names = [text.rpartition("=")[0] for text in shapes]
     other_sizes = (isinstance(sizes, int) and sizes > 1) or len(set(names)) < len(names)
-    options = {
-        "plan": _path("plan", plan, read=True),
-        "threads": threads,
-        "batch": batch,
-        "input_shapes": shapes,
-        "max_elements": max_elements,
-        "max_memory": max_memory,
-        "sizes": sizes,
-        "wait": wait,
-        "target": target,
-        "precision": precision,
-        "strict": strict,
-    }
+    options = {**arguments, "plan": _path("plan", plan, read=True), "input_shapes": shapes}
     loaded = _Model.load(*_given(model, parts), options)
     for warning in loaded.warnings:
         warnings.warn(warning, RuntimeWarning, stacklevel=2)
     return Model(loaded, other_sizes)
 
 
+def _ask(work: Any, output: str, arguments: dict[str, Any]) -> Any:
+    """Has C++ do what a function was called with, by name, and write `output`."""
+    for name in ("input_shapes", "forbid", "keep", "op_types"):
+        if name in arguments:
+            arguments[name] = _texts(arguments[name])
+    arguments["calibrate"] = _paths("calibrate", arguments["calibrate"])
+    model, parts, progress = (arguments.pop(name) for name in ("model", "parts", "progress"))
+    return work(*_given(model, parts), output, arguments, progress)
+
+
 def _settle(work: Any, arguments: dict[str, Any]) -> str:
     """Has C++ do what tune, optimize or graph_tune was called with; returns the plan's path."""
-    model, plan, parts, progress = (arguments.pop(name) for name in ("model", "plan", "parts", "progress"))
-    plan = _path("plan", plan)
+    plan = _path("plan", arguments.pop("plan"))
     # tune and optimize go on from a log, or begin one.
     arguments["log"] = _path("log", arguments["log"] or "", read="program" not in arguments)
     if "program" in arguments:
         arguments["program"] = _path("program", arguments["program"] or find_program())
-    for name in ("input_shapes", "forbid"):
-        arguments[name] = _texts(arguments[name])
-    arguments["calibrate"] = _paths("calibrate", arguments["calibrate"])
-    work(*_given(model, parts), plan, arguments, progress)
+    _ask(work, plan, arguments)
     return plan
 
 
@@ -445,24 +440,7 @@ def quantize(
     so do the first or last convolutions and products. `op_types`: only these are quantised. `check`: both models
     are run and compared. `external_data`: weights go into a second file beside it. `progress` is called with a text between runs; Ctrl-C raises KeyboardInterrupt there.
     """
-    options = {
-        "calibrate": _paths("calibrate", calibrate),
-        "samples": samples,
-        "method": method,
-        "percentile": percentile,
-        "activations": activations,
-        "reduce_range": reduce_range,
-        "keep": _texts(keep),
-        "keep_first": keep_first,
-        "keep_last": keep_last,
-        "op_types": _texts(op_types),
-        "external_data": external_data,
-        "check": check,
-        "threads": threads,
-        "batch": batch,
-        "input_shapes": _texts(input_shapes),
-    }
-    return json.loads(_quantize(*_given(model, parts), _path("output", output), options, progress))
+    return json.loads(_ask(_quantize, _path("output", output), locals()))
 
 
 def _find_xgboost() -> Optional[str]:

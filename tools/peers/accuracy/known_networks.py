@@ -17,6 +17,9 @@ class Known:
     boxes: str = ""  # how measures.py reads boxes out of its outputs
     input_name: str = "input"
 
+    def __str__(self):
+        return self.name
+
     @property
     def shape_option(self):
         return f"{self.input_name}=1x{self.channels}x{self.height}x{self.width}"

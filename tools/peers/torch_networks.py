@@ -1,18 +1,8 @@
-#!/usr/bin/env python3
-"""A side of tools/bench-torch: usage: torch_worker.py SIDE NETWORK WEIGHTS THREADS OPTIMIZE-FOR PACKAGE
+"""Networks of PyTorch for worker.py, and what compiles them."""
 
-SIDE is eager, inductor, backend (torch.compile by tilesmith) or compiled (tilesmith.torch.compile). WEIGHTS is a file of
-the network's, made where it is not there. Says, as JSON, what the first call took, with what it waited for, and where
-its outputs are; then answers "run SECONDS" with the times of its runs."""
-import json
 import os
-import pathlib
-import sys
-import tempfile
-import time
 import warnings
 
-import numpy
 import torch
 
 SIZES = {"unet_with_break": (1, 3, 256, 256)}  # of those that do not take photographs of the usual size
@@ -52,7 +42,8 @@ class UNetWithBreak(torch.nn.Module):
 
 
 def network(name, weights):
-    """With statistics of what passes through, which random weights need to be a network of any use."""
+    """Makes a network with statistics of what passes through, which random weights need to be of any use. `weights` is a file
+    of them, made where it is not there."""
     torch.manual_seed(1)
     if name == "unet_with_break":
         module = UNetWithBreak()
@@ -74,7 +65,12 @@ def network(name, weights):
     return module.eval()
 
 
-def made(side, module, image, optimize_for):
+def image(name):
+    return torch.randn(SIZES.get(name, USUAL), generator=torch.Generator().manual_seed(2))
+
+
+def compiled(side, module, image, optimize_for):
+    """Returns the module by eager, inductor, backend (torch.compile by tilesmith) or compiled (tilesmith.torch.compile)."""
     if side == "eager":
         return module
     if side == "inductor":
@@ -86,32 +82,3 @@ def made(side, module, image, optimize_for):
     if side == "backend":
         return torch.compile(module, backend="tilesmith", options=options)
     return tilesmith.torch.compile(module, image, **options)
-
-
-def main():
-    side, name, weights, threads, optimize_for, package = sys.argv[1:]
-    sys.path.insert(0, package)
-    torch.set_num_threads(int(threads))
-    module = network(name, pathlib.Path(weights))
-    image = torch.randn(SIZES.get(name, USUAL), generator=torch.Generator().manual_seed(2))
-    with torch.inference_mode():
-        begin = time.perf_counter()
-        run = made(side, module, image, optimize_for)
-        result = run(image)
-        first = time.perf_counter() - begin
-        descriptor, path = tempfile.mkstemp(suffix=".npz")
-        with os.fdopen(descriptor, "wb") as file:
-            numpy.savez(file, output=result.numpy())
-        print(json.dumps({"version": torch.__version__, "outputs": path, "first": first}), flush=True)
-        for line in sys.stdin:
-            end = time.perf_counter() + float(line.split()[1])
-            times = []
-            while not times or time.perf_counter() < end:
-                begin = time.perf_counter()
-                run(image)
-                times.append(time.perf_counter() - begin)
-            print(json.dumps(times), flush=True)
-
-
-if __name__ == "__main__":
-    main()
