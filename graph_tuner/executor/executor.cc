@@ -32,7 +32,7 @@ struct Executor::Impl {
     int64_t offset = 0;  // in bytes
   };
 
-  Impl(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop);
+  Impl(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop, SharedArena* shared);
 
   void StageUserTensors();
   std::byte* InArena(int64_t byte) const;
@@ -54,7 +54,7 @@ struct Executor::Impl {
   const Device& device;
   const std::unique_ptr<Stream> stream;
   std::vector<Launch> steps;
-  DeviceMemory arena;
+  const DeviceMemory arena;
   // Where the user's tensors are brought to by a device that does not read host memory, and the outputs to
   // bring back.
   std::vector<DeviceMemory> staged_inputs, staged_outputs;
@@ -67,11 +67,19 @@ struct Executor::Impl {
   std::vector<UserPointer<void*>> output_patches;
 };
 
-Executor::Impl::Impl(std::shared_ptr<const CompiledNetwork> compiled, const StopFlag* stop)
+// Networks of ever larger sizes leave arenas behind that are a multiple of the largest one together.
+DeviceMemory SharedArena::AtLeast(size_t bytes, const Device& device) {
+  if (memory_.data == nullptr || memory_.bytes < bytes)
+    memory_ = device.Allocate(std::max(bytes, memory_.bytes + memory_.bytes / 2));
+  return memory_;
+}
+
+Executor::Impl::Impl(std::shared_ptr<const CompiledNetwork> compiled, const StopFlag* stop,
+                     SharedArena* shared)
     : network(std::move(compiled)),
       device(*network->device),
       stream(device.NewStream(stop)),
-      arena(device.Allocate(network->memory.bytes)),
+      arena((shared ? *shared : SharedArena()).AtLeast(network->memory.bytes, device)),
       inputs(network->inputs.size()),
       outputs(network->outputs.size()) {
   ConnectSteps();
@@ -253,8 +261,8 @@ void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
   for (size_t i = 0; i < count; ++i) profile[i].repeated_seconds = quantiles[i];
 }
 
-Executor::Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop)
-    : impl_(std::make_unique<Impl>(std::move(network), stop)) {}
+Executor::Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop, SharedArena* arena)
+    : impl_(std::make_unique<Impl>(std::move(network), stop, arena)) {}
 Executor::~Executor() = default;
 Executor::Executor(Executor&&) noexcept = default;
 
@@ -319,7 +327,9 @@ void Executor::FetchOutputs() { impl_->DownloadOutputs(); }
 
 const Device& Executor::device() const { return impl_->device; }
 
-size_t Executor::ArenaBytes() const { return impl_->arena.bytes; }
+size_t Executor::ArenaBytes() const { return impl_->network->memory.bytes; }
+
+const DeviceMemory& Executor::arena() const { return impl_->arena; }
 
 size_t Executor::PackedWeightBytes() const { return tilesmith::PackedWeightBytes(*impl_->network); }
 

@@ -58,6 +58,17 @@ struct BoundStep {
 
 struct CompiledNetwork;
 
+// Memory for the activations of executors on one device that never run at the same time: of a network for
+// several sizes of its inputs, say. What a run leaves there, the next one of another executor destroys.
+class SharedArena {
+ public:
+  // At least so many bytes, the same ones as before as long as these are enough.
+  DeviceMemory AtLeast(size_t bytes, const Device& device);
+
+ private:
+  DeviceMemory memory_;
+};
+
 class Executor {
  public:
   // Preconditions: plan is for this graph (CheckPlan, plan_file.h) and for the device's target. A graph that
@@ -65,7 +76,8 @@ class Executor {
   // between two kernels and running at the next stage of a step, with Error(kInterrupted); the outputs are
   // undefined then. It may be null, and outlives the executor.
   Executor(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop = nullptr);
-  explicit Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop = nullptr);
+  explicit Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop = nullptr,
+                    SharedArena* arena = nullptr);
   ~Executor();
   Executor(Executor&&) noexcept;
 
@@ -104,7 +116,8 @@ class Executor {
   void FetchOutputs();
 
   const Device& device() const;
-  size_t ArenaBytes() const;  // activations and scratch
+  size_t ArenaBytes() const;          // activations and scratch
+  const DeviceMemory& arena() const;  // where they are, which may be larger
   size_t PackedWeightBytes() const;
   std::vector<CodeBlob> Code() const;  // every conv's generated code
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "graph_tuner/executor/compiled_network.h"
@@ -31,16 +32,18 @@ bool IsAligned(const void* memory) { return reinterpret_cast<uintptr_t>(memory) 
 template <typename Pointer>
 class Staging {
  public:
-  explicit Staging(const std::vector<TensorInfo>& tensors) : tensors_(tensors), bound_(tensors.size()) {
-    for (const TensorInfo& tensor : tensors) buffers_.emplace_back(tensor.bytes);
-  }
+  explicit Staging(const std::vector<TensorInfo>& tensors)
+      : tensors_(tensors), buffers_(tensors.size()), bound_(tensors.size()) {}
 
   std::span<const Pointer> Bind(std::span<const Pointer> memory) {
     if (memory.size() != tensors_.size()) return memory;  // the executor says what is wrong
     for (size_t i = 0; i < memory.size(); ++i) {
       if (memory[i] == nullptr && tensors_[i].bytes > 0)
         throw Error(ErrorCode::kUsage, fmt::format("tensor \"{}\" is a null pointer", tensors_[i].name));
-      bound_[i] = IsAligned(memory[i]) || tensors_[i].bytes == 0 ? memory[i] : buffers_[i].data();
+      bound_[i] = memory[i];
+      if (IsAligned(memory[i]) || tensors_[i].bytes == 0) continue;
+      if (buffers_[i].bytes() == 0) buffers_[i] = AlignedBuffer(tensors_[i].bytes);
+      bound_[i] = buffers_[i].data();
     }
     return bound_;
   }
@@ -90,16 +93,17 @@ void CheckCores(const std::vector<int>& cores, int threads) {
 
 // On the team's cores, if it is pinned: in a thread of its own, so that memory is theirs and the caller is
 // not pinned.
-Executor MakeExecutor(const std::shared_ptr<const CompiledNetwork>& network, ThreadTeam& team) {
+Executor MakeExecutor(const std::shared_ptr<const CompiledNetwork>& network, ThreadTeam& team,
+                      SharedArena* arena) {
   const TeamScope scope(team);
-  if (team.cores().empty()) return Executor(network);
+  if (team.cores().empty()) return Executor(network, nullptr, arena);
   std::optional<Executor> executor;
   std::exception_ptr error;
   std::thread([&] {
     try {
       const TeamScope its(team);
       KeepOn(team.cores().front());
-      executor.emplace(network);
+      executor.emplace(network, nullptr, arena);
     } catch (...) {
       error = std::current_exception();
     }
@@ -140,12 +144,26 @@ Shape GivenShape(const TensorInfo& declared, std::span<const int64_t> given) {
 
 }  // namespace
 
+// What the sizes of a session share, of which one runs at a time.
+struct SharedMemory {
+  SharedArena arena;
+  std::vector<std::shared_ptr<AlignedBuffer>> outputs;  // the graph's
+
+  AlignedBuffer OfOutput(size_t index, size_t bytes) {
+    if (outputs.size() <= index) outputs.resize(index + 1);
+    std::shared_ptr<AlignedBuffer>& memory = outputs[index];
+    if (memory == nullptr || memory->bytes() < bytes) memory = std::make_shared<AlignedBuffer>(bytes);
+    return {{static_cast<const std::byte*>(memory->data()), bytes}, memory};
+  }
+};
+
 // What a session holds for one size of the inputs.
 class SizedRun {
  public:
-  SizedRun(PreparedSizePtr size, ThreadTeam& team)
+  SizedRun(PreparedSizePtr size, ThreadTeam& team, SharedMemory* shared)
       : size_(std::move(size)),
-        executor_(MakeExecutor(size_->network, team)),
+        shared_(*shared),
+        executor_(MakeExecutor(size_->network, team, &shared->arena)),
         inputs_(size_->inputs),
         outputs_(size_->network->tail ? kNone : size_->outputs) {}
 
@@ -172,8 +190,10 @@ class SizedRun {
   template <typename Body>
   void WithValues(std::span<const void* const> from, const Body& body) {
     if (values_.empty()) {
-      for (const UserTensor& tensor : size_->network->outputs)
-        values_.emplace_back(tensor.shape, tensor.layout);
+      for (const UserTensor& tensor : size_->network->outputs) {
+        const auto bytes = static_cast<size_t>(PaddedBytes(tensor.shape, tensor.layout));
+        values_.emplace_back(tensor.shape, tensor.layout, shared_.OfOutput(values_.size(), bytes));
+      }
       for (Tensor& value : values_) value_memory_.push_back(value.raw());
     }
     const std::span<const void* const> bound = inputs_.Bind(from);
@@ -206,6 +226,7 @@ class SizedRun {
   static inline const std::vector<TensorInfo> kNone = {};
 
   const PreparedSizePtr size_;
+  SharedMemory& shared_;
   Executor executor_;
   Staging<const void*> inputs_;
   Staging<void*> outputs_;
@@ -218,7 +239,7 @@ class SizedRun {
 struct Session::Impl {
   Impl(std::shared_ptr<const Model::Impl> of, const SessionOptions& options) : model(std::move(of)) {
     team.PinTo(options.cores);
-    if (model->sizes->first()) first.emplace(model->sizes->first(), team);
+    if (model->sizes->first()) first.emplace(model->sizes->first(), team, &shared);
   }
 
   // The calling thread works for a session: with its team, on its core, and no fork meanwhile, since a child
@@ -263,7 +284,7 @@ struct Session::Impl {
                               "input_shapes when the model is loaded: {}",
                               OpenSizesText(model->declared_inputs)));
     }
-    if (!first) first.emplace(model->sizes->first(), team);
+    if (!first) first.emplace(model->sizes->first(), team, &shared);
     return *first;
   }
 
@@ -273,7 +294,7 @@ struct Session::Impl {
     const PreparedSizePtr size = model->sizes->For(shapes);
     SizedRun& of_first = First();
     if (size == model->sizes->first()) return of_first;
-    auto sized = std::make_unique<SizedRun>(size, team);
+    auto sized = std::make_unique<SizedRun>(size, team, &shared);
     others.MakeRoom(
         model->sizes->limit(), MemoryOf(of_first.size()) + MemoryBeside(of_first.size(), *size),
         [&](const std::unique_ptr<SizedRun>& kept) { return MemoryBeside(of_first.size(), kept->size()); });
@@ -282,6 +303,7 @@ struct Session::Impl {
 
   const std::shared_ptr<const Model::Impl> model;
   ThreadTeam team{kAwakeSeconds};
+  SharedMemory shared;
   std::optional<SizedRun> first;
   RecentlyUsed<std::unique_ptr<SizedRun>> others;
 };
@@ -347,8 +369,14 @@ std::vector<StepTime> Session::Profile(std::span<const InputTensor> inputs, int 
 }
 
 size_t Session::activation_bytes() const {
-  size_t bytes = impl_->first ? impl_->first->executor().ArenaBytes() : 0;
-  impl_->others.ForEach([&](const auto& other) { bytes += other->executor().ArenaBytes(); });
+  std::set<const void*> counted;
+  size_t bytes = 0;
+  const auto count = [&](const SizedRun& sized) {
+    const DeviceMemory& arena = sized.executor().arena();
+    if (counted.insert(arena.data.get()).second) bytes += arena.bytes;
+  };
+  if (impl_->first) count(*impl_->first);
+  impl_->others.ForEach([&](const auto& other) { count(*other); });
   return bytes;
 }
 

@@ -31,10 +31,118 @@ const Reg64 kPlaneOutput(Xbyak::Operand::R13);
 const Reg64 kPlanesLeft(Xbyak::Operand::R14);
 const Reg64 kWeightsNow(Xbyak::Operand::R15);  // of the kernel row, in looped code
 const Reg64 kSourceNow(Xbyak::Operand::RBP);
+// Of code that is not looped: what lies between input rows, and two of them.
+const Reg64 kRowBytes = kRowsLeft;
+const Reg64 kThirdRow = kWeightsNow;
+const Reg64 kSixthRow = kSourceNow;
+const Reg64 kLoopedRowBytes = kScratch;  // of looped code
+const Reg64 kOutputRow = kWeightsNow;    // behind the taps
 const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), Reg64(Xbyak::Operand::R12),
                         Reg64(Xbyak::Operand::R13), Reg64(Xbyak::Operand::R14), Reg64(Xbyak::Operand::R15)};
 
+// An input row of a tile as a pointer to one before it and so many times the bytes of a row; -1 where there
+// is none.
+struct RowReach {
+  int64_t from, rows;
+};
+RowReach ReachOf(int64_t row) {
+  for (const int64_t from : {0, 3, 6}) {
+    for (const int64_t rows : {0, 1, 2, 4, 8})
+      if (from + rows == row) return {from, rows};
+  }
+  return {-1, 0};
+}
+
+// Input rows that a code's tiles read, from their first one.
+std::vector<int64_t> InputRowsOfCode(const RowGeometry& g, const RowCode& code) {
+  const ConvWorkload& w = g.workload;
+  std::vector<int64_t> rows;
+  if (code.kind == CodeKind::kPair) {
+    for (int64_t row = code.valid.front().first; row < code.valid.front().last; ++row) rows.push_back(row);
+    return rows;
+  }
+  for (int64_t r = 0; r < code.rows; ++r) {
+    const KernelRows valid = code.kind == CodeKind::kLooped ? KernelRows{0, 1} : code.valid[r];
+    for (int64_t y = valid.first; y < valid.last; ++y) rows.push_back(r * w.sh + y * (w.dh + 1));
+  }
+  return rows;
+}
+
+// Whether what a kernel column meets at a position of a tile is inside the input row.
+bool IsInside(const ConvWorkload& w, const TileRun& tile, int64_t position, int64_t column) {
+  const int64_t absolute = (tile.first + position) * w.sw - w.pw + column * (w.dw + 1);
+  return !tile.edge || (absolute >= 0 && absolute < w.iw);
+}
+
+// All that the code depends on.
+PartKey CodeKey(const Schedule& schedule, const Target& cpu) {
+  const RowGeometry& g = schedule.rows;
+  const ConvWorkload& w = g.workload;
+  const DepthwiseConfig& c = g.config;
+  PartKey key("depthwise planes");
+  key.Add(cpu.isa, w.kh, w.kw, w.sh, w.sw, w.pw, w.dh, w.dw, w.post.bias, w.post.sum)
+      .Add(ActivationToString(w.post.activation))
+      .Add(c.row_tile, c.weights, c.unroll, c.pairs, c.types.in, c.types.out, g.vector_floats, g.registers,
+           g.masked, g.in_pixel_bytes, g.out_pixel_bytes, schedule.lanes);
+  const bool knows_rows = KnowsRowBytes(g, schedule.codes);
+  key.Add(knows_rows ? g.in_row_bytes : 0, knows_rows ? g.out_row_bytes : 0);
+  for (const RowCode& code : schedule.codes) {
+    key.Add(code.kind, code.rows, code.valid.size());
+    for (const KernelRows& rows : code.valid) key.Add(rows.first, rows.last);
+    const std::vector<TileRun> tiles = CutColumns(g, code);
+    key.Add(tiles.size());
+    for (const TileRun& tile : tiles) {
+      key.Add(tile.width, tile.count > 1, tile.edge);
+      for (int64_t at = 0; tile.edge && at < tile.width * w.kw; ++at)
+        key.Add(IsInside(w, tile, at / w.kw, at % w.kw));
+    }
+  }
+  return key;
+}
+
 }  // namespace
+
+bool KnowsRowBytes(const RowGeometry& geometry, std::span<const RowCode> codes) {
+  return std::ranges::any_of(codes, [&](const RowCode& code) {
+    return std::ranges::any_of(InputRowsOfCode(geometry, code), [&](int64_t row) {
+      const RowReach reach = ReachOf(row);
+      return code.kind == CodeKind::kLooped ? reach.from != 0 : reach.from < 0;
+    });
+  });
+}
+
+Xbyak::RegExp PlaneGenerator::InputRowAt(const Reg64& base, int64_t row) const {
+  if (knows_rows_) return base + Offset(row * geometry_.in_row_bytes);
+  const RowReach reach = ReachOf(row);
+  if (base.getIdx() == kSourceNow.getIdx())
+    return row == 0 ? Xbyak::RegExp(base) : base + kLoopedRowBytes * static_cast<int>(row);
+  const Reg64& from = reach.from == 0 ? kSource : reach.from == 3 ? kThirdRow : kSixthRow;
+  return reach.rows == 0 ? Xbyak::RegExp(from) : from + kRowBytes * static_cast<int>(reach.rows);
+}
+
+void PlaneGenerator::EmitRowPointers(const RowCode& code) {
+  if (knows_rows_ || code.kind == CodeKind::kLooped) return;
+  const std::vector<int64_t> rows = InputRowsOfCode(geometry_, code);
+  const auto last_from = [&](int64_t from) {
+    return std::ranges::any_of(rows, [&](int64_t row) { return ReachOf(row).from >= from; });
+  };
+  if (!last_from(3)) return;
+  lea(kThirdRow, ptr[kSource + kRowBytes * 2]);
+  add(kThirdRow, kRowBytes);
+  if (!last_from(6)) return;
+  lea(kSixthRow, ptr[kThirdRow + kRowBytes * 2]);
+  add(kSixthRow, kRowBytes);
+}
+
+template <typename Visit>
+void PlaneGenerator::ForEachOutputRow(const Reg64& start, const Visit& visit) {
+  visit(0, start);
+  for (int64_t row = 1; row < rows_; ++row) {
+    if (row == 1) mov(kOutputRow, start);
+    add(kOutputRow, ptr[kArgs + offsetof(PlaneArgs, output_row)]);
+    visit(row, kOutputRow);
+  }
+}
 
 Xmm PlaneGenerator::NextTemp() {
   const Xmm temp = Vector(plan_.first_temp + next_temp_);
@@ -46,11 +154,13 @@ void PlaneGenerator::LoadPixel(const Xmm& to, const Xbyak::Address& from) {
   LoadStored(geometry_.config.types.in, to, from, masked(), Mask());
 }
 
-PlaneGenerator::PlaneGenerator(const RowGeometry& geometry, const Target& cpu, size_t buffer_bytes)
-    : VectorCode(cpu, buffer_bytes), geometry_(geometry) {}
+PlaneGenerator::PlaneGenerator(const RowGeometry& geometry, std::span<const RowCode> codes, const Target& cpu,
+                               size_t buffer_bytes)
+    : VectorCode(cpu, buffer_bytes), geometry_(geometry), knows_rows_(KnowsRowBytes(geometry, codes)) {}
 
 void PlaneGenerator::Emit(std::span<const RowCode> codes, int lanes, std::vector<size_t>& starts) {
   lanes_ = lanes;
+  runs_ = 0;
   align(64);
   starts.push_back(getSize());
   for (const Reg64& reg : kSaved) push(reg);
@@ -117,10 +227,14 @@ void PlaneGenerator::LoadHeldWeights() {
 void PlaneGenerator::EmitPiece(const RowCode& code) {
   rows_ = code.rows;
   const std::vector<TileRun> tiles = CutColumns(geometry_, code);
+  const bool is_looped = code.kind == CodeKind::kLooped;
+  if (!knows_rows_ && !is_looped) mov(kRowBytes, ptr[kArgs + offsetof(PlaneArgs, source_row)]);
   for (const TileRun& tile : tiles) {
     Label again;
+    const int64_t run = runs_++;
     if (tile.count > 1) {
-      mov(kTilesLeft, tile.count);
+      mov(kTilesLeft, ptr[kArgs + offsetof(PlaneArgs, tile_counts)]);
+      mov(kTilesLeft, ptr[kTilesLeft + Offset(run * static_cast<int64_t>(sizeof(int64_t)))]);
       align(32);
       L(again);
     }
@@ -163,12 +277,12 @@ void PlaneGenerator::EmitTile(const RowCode& code, const TileRun& tile) {
   columns_.clear();
   for (int64_t position = 0; position < width_; ++position) {
     for (int64_t tap = 0; tap < w.kw; ++tap) {
+      if (!IsInside(w, tile, position, tap)) continue;
       const int64_t column = position * w.sw - w.pw + tap * (w.dw + 1);
-      const int64_t absolute = tile.first * w.sw + column;
-      if (tile.edge && (absolute < 0 || absolute >= w.iw)) continue;
       columns_[column].emplace_back(position, tap);
     }
   }
+  EmitRowPointers(code);
   if (code.kind == CodeKind::kPair) {
     EmitPair(code.valid.front());
   } else {
@@ -188,10 +302,12 @@ void PlaneGenerator::EmitBias(int accumulators) {
 
 void PlaneGenerator::EmitResidual() {
   if (!geometry_.workload.post.sum) return;
+  const Reg64& residual = kScratch;
+  lea(residual, ptr[kOutput + kResidualFromOutput]);
   for (int64_t r = 0; r < rows_; ++r) {
+    if (r > 0) add(residual, ptr[kArgs + offsetof(PlaneArgs, output_row)]);
     for (int64_t c = 0; c < width_; ++c) {
-      const auto from = ptr[kOutput + kResidualFromOutput +
-                            Offset(r * geometry_.out_row_bytes + c * geometry_.out_pixel_bytes)];
+      const auto from = ptr[residual + Offset(c * geometry_.out_pixel_bytes)];
       const DataType type = geometry_.config.types.out;
       if (!masked() && type == DataType::kF32) {
         vaddps(Accumulator(r, c), Accumulator(r, c), from);
@@ -227,17 +343,17 @@ void PlaneGenerator::EmitUnrolled(const RowCode& code) {
       }
       if (!loaded) LoadWeights(kWeights, y * w.kw, {plan_.first_weight, plan_.weights});
       loaded = true;
-      EmitInputRow(kSource, input_row * geometry_.in_row_bytes, std::span(&tap, 1));
+      EmitInputRow(kSource, input_row, std::span(&tap, 1));
     }
   }
-  for (const auto& [input_row, taps] : input_rows)
-    EmitInputRow(kSource, input_row * geometry_.in_row_bytes, taps);
+  for (const auto& [input_row, taps] : input_rows) EmitInputRow(kSource, input_row, taps);
 }
 
 // The range of kernel rows comes from the step.
 void PlaneGenerator::EmitLooped() {
   const ConvWorkload& w = geometry_.workload;
   Label next_row, done;
+  if (!knows_rows_ && rows_ > 1) mov(kLoopedRowBytes, ptr[kArgs + offsetof(PlaneArgs, source_row)]);
   mov(kRowsLeft, ptr[kStep + offsetof(RowStep, kernel_rows)]);
   mov(kWeightsNow, kWeights);
   add(kWeightsNow, ptr[kStep + offsetof(RowStep, weights)]);
@@ -249,17 +365,17 @@ void PlaneGenerator::EmitLooped() {
   if (plan_.mode == Weights::kRow) LoadWeights(kWeightsNow, 0, {plan_.first_weight, plan_.weights});
   for (int64_t r = 0; r < rows_; ++r) {
     const RowTap tap(static_cast<int>(r), 0);
-    EmitInputRow(kSourceNow, r * w.sh * geometry_.in_row_bytes, std::span(&tap, 1));
+    EmitInputRow(kSourceNow, r * w.sh, std::span(&tap, 1));
   }
   add(kWeightsNow, Offset(w.kw * vector_bytes()));
-  add(kSourceNow, Offset((w.dh + 1) * geometry_.in_row_bytes));
+  add(kSourceNow, ptr[kArgs + offsetof(PlaneArgs, next_kernel_row)]);
   dec(kRowsLeft);
   jnz(next_row, T_NEAR);
   L(done);
 }
 
 // One input row of the tile against every tap that reads it.
-void PlaneGenerator::EmitInputRow(const Reg64& base, int64_t row_bytes, std::span<const RowTap> taps) {
+void PlaneGenerator::EmitInputRow(const Reg64& base, int64_t row, std::span<const RowTap> taps) {
   const ConvWorkload& w = geometry_.workload;
   const bool looped = base.getIdx() == kSourceNow.getIdx();
   const auto in_register = [&](int64_t y, int64_t x) {
@@ -271,7 +387,7 @@ void PlaneGenerator::EmitInputRow(const Reg64& base, int64_t row_bytes, std::spa
   };
   const bool from_memory = plan_.mode == Weights::kMemory;
   for (const auto& [column, uses] : columns_) {
-    const auto address = ptr[base + Offset(row_bytes + column * geometry_.in_pixel_bytes)];
+    const auto address = ptr[InputRowAt(base, row) + Offset(column * geometry_.in_pixel_bytes)];
     if (taps.size() == 1 && uses.size() == 1 && !from_memory && PixelsFold()) {
       const auto [position, x] = uses.front();
       vfmadd231ps(Accumulator(taps[0].first, position), in_register(taps[0].second, x), address);
@@ -280,9 +396,9 @@ void PlaneGenerator::EmitInputRow(const Reg64& base, int64_t row_bytes, std::spa
     const Xmm pixel = NextTemp();
     LoadPixel(pixel, address);
     for (const auto& [position, x] : uses) {
-      for (const auto& [row, y] : taps) {
-        from_memory ? vfmadd231ps(Accumulator(row, position), pixel, in_memory(y, x))
-                    : vfmadd231ps(Accumulator(row, position), pixel, in_register(y, x));
+      for (const auto& [output_row, y] : taps) {
+        from_memory ? vfmadd231ps(Accumulator(output_row, position), pixel, in_memory(y, x))
+                    : vfmadd231ps(Accumulator(output_row, position), pixel, in_register(y, x));
       }
     }
   }
@@ -345,7 +461,7 @@ PlaneGenerator::PairPixels PlaneGenerator::EmitPairPixels(const PairPass& pass, 
                                                           const KernelRows& input) {
   const auto exists = [&](int64_t row) { return row >= input.first && row < input.last; };
   const auto address = [&](int64_t row) {
-    return ptr[kSource + Offset(row * geometry_.in_row_bytes + column * geometry_.in_pixel_bytes)];
+    return ptr[InputRowAt(kSource, row) + Offset(column * geometry_.in_pixel_bytes)];
   };
   const auto load = [&](int64_t row) {
     const Xmm to = NextTemp();
@@ -389,15 +505,15 @@ void PlaneGenerator::EmitFinish() {
   const Xmm scratch = Vector(plan_.first_temp);
   const int kept = RoundsInSteps(type) ? 1 : 0;
   HoldConstants(activation, plan_.first_temp + kept, plan_.temps - kept);
-  for (int64_t r = 0; r < rows_; ++r) {
+  ForEachOutputRow(kOutput, [&](int64_t r, const Reg64& row) {
     for (int64_t c = 0; c < width_; ++c) {
       const Xmm value = Accumulator(r, c);
-      const auto to = ptr[kOutput + Offset(r * geometry_.out_row_bytes + c * geometry_.out_pixel_bytes)];
+      const auto to = ptr[row + Offset(c * geometry_.out_pixel_bytes)];
       Apply(activation, value, scratch);
       if (clear) ClearLanesFrom(lanes_, value);
       StoreAs(type, to, value, masked(), Mask(), scratch);
     }
-  }
+  });
 }
 
 namespace {
@@ -441,14 +557,19 @@ Planes::Planes(const Schedule& schedule, const Target& cpu, const ConvWeights& w
           .Add(g.workload.oc, g.workload.kh, g.workload.kw, g.vector_floats, g.config.pairs,
                PlaneWeights(g)));
   bias_ = FloatsPart(weights.parts, weights.bias, g.workload.oc, floats);
-  code_ = x86::NextCode(weights.parts, [&](std::vector<size_t>& starts) { return Emit(cpu, starts); });
+  for (const RowCode& code : schedule.codes) {
+    for (const TileRun& tile : CutColumns(g, code)) tile_counts_.push_back(tile.count);
+  }
+  code_ = x86::NextCode(
+      weights.parts, [&](std::vector<size_t>& starts) { return Emit(cpu, starts); }, CodeKey(schedule, cpu));
   full_ = VariantAt(0);
   if (schedule_.lanes > 0) partial_ = VariantAt(1 + schedule_.codes.size());
 }
 
 std::unique_ptr<PlaneGenerator> Planes::Emit(const Target& cpu, std::vector<size_t>& starts) const {
   const int64_t bytes = 4 * (EstimateCodeBytes(schedule_.rows, schedule_.codes) + kFixedBytes);
-  auto code = std::make_unique<PlaneGenerator>(schedule_.rows, cpu, static_cast<size_t>(bytes));
+  auto code =
+      std::make_unique<PlaneGenerator>(schedule_.rows, schedule_.codes, cpu, static_cast<size_t>(bytes));
   code->Emit(schedule_.codes, 0, starts);
   if (schedule_.lanes > 0) code->Emit(schedule_.codes, schedule_.lanes, starts);
   code->Finish();
@@ -523,6 +644,10 @@ void Planes::RunEven(const Image& image, const Variant& variant, const Vectors& 
   args.source_step = StepBytes(schedule_.in);
   args.output_step = StepBytes(schedule_.out);
   args.planes = vectors.count;
+  args.source_row = rows.in_row_bytes;
+  args.output_row = rows.out_row_bytes;
+  args.next_kernel_row = (rows.workload.dh + 1) * rows.in_row_bytes;
+  args.tile_counts = tile_counts_.data();
   const std::vector<RowStep>& steps = variant.steps[row_block];
   args.first_step = steps.data();
   args.last_step = steps.data() + steps.size();

@@ -49,13 +49,23 @@ struct PlaneArgs {
   int64_t planes = 0;  // at least 1
   const RowStep* first_step = nullptr;
   const RowStep* last_step = nullptr;  // one past; at least one step
+  int64_t source_row = 0;              // bytes from a row to the next one
+  int64_t output_row = 0;
+  int64_t next_kernel_row = 0;           // from an input row to the one that the next kernel row meets
+  const int64_t* tile_counts = nullptr;  // of each run of tiles of each piece of code
 };
 using PlaneKernel = void (*)(const PlaneArgs*);
+
+// Whether the code has bytes between input rows as numbers, where it takes more of them than addresses reach
+// by a register: only images of one width can share it. Otherwise it knows no sizes but the kinds of tiles
+// that rows are cut into.
+bool KnowsRowBytes(const RowGeometry& geometry, std::span<const RowCode> codes);
 
 // The kernels of one conv, in one code buffer.
 class PlaneGenerator : public x86::VectorCode {
  public:
-  PlaneGenerator(const RowGeometry& geometry, const Target& cpu, size_t buffer_bytes);
+  PlaneGenerator(const RowGeometry& geometry, std::span<const RowCode> codes, const Target& cpu,
+                 size_t buffer_bytes);
 
   // A kernel that can run `codes`. `lanes` are the real ones of every plane's vector; 0 means all. Adds where
   // it begins, and where its pieces do, in the order of `codes`.
@@ -87,7 +97,13 @@ class PlaneGenerator : public x86::VectorCode {
   void EmitResidual();
   void EmitUnrolled(const RowCode& code);
   void EmitLooped();
-  void EmitInputRow(const Xbyak::Reg64& base, int64_t row_bytes, std::span<const RowTap> taps);
+  void EmitInputRow(const Xbyak::Reg64& base, int64_t row, std::span<const RowTap> taps);
+  // For the tile's input rows that cannot be reached from its first one.
+  void EmitRowPointers(const RowCode& code);
+  Xbyak::RegExp InputRowAt(const Xbyak::Reg64& base, int64_t row) const;
+  // Calls visit(row, base) for each output row, `start` being the first one.
+  template <typename Visit>
+  void ForEachOutputRow(const Xbyak::Reg64& start, const Visit& visit);
   void EmitPair(const KernelRows& input);
   void EmitPairPass(const PairPass& pass, int64_t first_product, const KernelRows& input);
   // The registers that hold a pass's pixels of one column; a product all of whose rows are missing has none.
@@ -109,7 +125,9 @@ class PlaneGenerator : public x86::VectorCode {
   void LoadWeights(const Xbyak::Reg64& base, int64_t first_tap, Registers to);
 
   const RowGeometry& geometry_;
+  const bool knows_rows_;  // their bytes (KnowsRowBytes)
   int lanes_ = 0;
+  int64_t runs_ = 0;  // of tiles, emitted so far
   // The size of the tile being emitted.
   int64_t rows_ = 0, width_ = 0;
   RegisterPlan plan_, plane_plan_;  // of the tile, and of what is held for a plane
@@ -159,6 +177,7 @@ class Planes {
   // those of their products (product, kernel column, lane). Channels past the last are zero.
   SharedBuffer weights_;
   SharedBuffer bias_;  // whole vectors
+  std::vector<int64_t> tile_counts_;
   x86::GeneratedCode code_;
   Variant full_, partial_;
 };
