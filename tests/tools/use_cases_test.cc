@@ -5,6 +5,7 @@
 #include "layouts/base/error.h"
 #include "tools/bench/bench_model.h"
 #include "tools/network/explain_report.h"
+#include "tools/tune/graph_tune_model.h"
 
 namespace tilesmith {
 namespace {
@@ -63,38 +64,52 @@ TEST(BenchModelTest, StoppedItReturnsWhatItHas) {
   EXPECT_TRUE(bench.rows.empty());
 }
 
-ExplainPlanRequest ExplainSqueezenet() {
-  ExplainPlanRequest request;
-  request.arguments.model = {.model = "squeezenet1_1", .batch = 0, .input_shapes = {"input=1x3x48x48"}};
-  request.arguments.machine.threads = 1;
-  request.arguments.tuning.allow_defaults = true;
-  return request;
-}
+class ExplainPlanTest : public testing::Test {
+ protected:
+  ExplainPlanTest() : machine_(OpenMachine(arguments_.machine)), network_(arguments_.model, machine_) {
+    request_.network = &network_;
+    request_.machine = machine_;
+    request_.log = &log_;
+    request_.open_costs = [&] { return OpenCosts(arguments_, machine_, {}); };
+    request_.tuning = TuningOptions(arguments_, machine_, {});
+  }
 
-TEST(ExplainPlanTest, ExplainsEveryNodeThatHasAChoice) {
-  const ExplainedPlan explained = ExplainPlan(ExplainSqueezenet(), {});
+  static GraphTuningArguments Squeezenet() {
+    GraphTuningArguments arguments;
+    arguments.model = {.model = "squeezenet1_1", .batch = 0, .input_shapes = {"input=1x3x48x48"}};
+    arguments.machine.threads = 1;
+    arguments.tuning.allow_defaults = true;
+    return arguments;
+  }
+
+  const GraphTuningArguments arguments_ = Squeezenet();
+  const DevicePtr machine_;
+  ModelNetwork network_;
+  const std::vector<Record> log_;
+  PlanRequest request_;
+};
+
+TEST_F(ExplainPlanTest, ExplainsEveryNodeThatHasAChoice) {
+  const ExplainedPlan explained = ExplainPlan(request_, {}, {});
   EXPECT_FALSE(explained.nodes.empty());
   ASSERT_FALSE(explained.plans.empty());
   EXPECT_DOUBLE_EQ(explained.plans[0].plan.predicted_seconds, explained.solved->best.predicted_seconds);
   for (const ExplainedNode& node : explained.nodes)
     EXPECT_GE(node.other->total_seconds, explained.solved->best.predicted_seconds - 1e-12) << node.best.node;
   Report report;
-  AddExplanation(report, explained, std::nullopt);
+  AddExplanation(report, explained, arguments_, std::nullopt);
   EXPECT_THAT(report.ToJson(), testing::HasSubstr("\"nodes\""));
 }
 
-TEST(ExplainPlanTest, ExplainsOneNodeOrStops) {
-  ExplainPlanRequest request = ExplainSqueezenet();
-  request.node = "features.3.squeeze";
-  const ExplainedPlan explained = ExplainPlan(request, {});
+TEST_F(ExplainPlanTest, ExplainsOneNodeOrStops) {
+  const PlanQuestion question = {.node = "features.3.squeeze"};
+  const ExplainedPlan explained = ExplainPlan(request_, question, {});
   ASSERT_FALSE(explained.options.empty());
-  EXPECT_EQ(explained.options[0].schedule.node, request.node);
+  EXPECT_EQ(explained.options[0].schedule.node, question.node);
   EXPECT_TRUE(explained.nodes.empty());
   const StopFlag stop = true;
-  request.node = "";
-  EXPECT_THROW(ExplainPlan(request, {.stop = &stop}), Error);
-  request.node = "no_such_node_at_all";
-  EXPECT_THROW(ExplainPlan(request, {}), Error);
+  EXPECT_THROW(ExplainPlan(request_, {}, {.stop = &stop}), Error);
+  EXPECT_THROW(ExplainPlan(request_, {.node = "no_such_node_at_all"}, {}), Error);
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan.h"
+#include "graph_tuner/planner/log_plan.h"
 #include "graph_tuner/planner/network_run.h"
 #include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "templates/cuda_device/cudnn_library.h"
-#include "tools/bench/log_plan.h"
 #include "tools/cli/conditions.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/records.h"

@@ -2,13 +2,60 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "layouts/base/check.h"
+#include "layouts/base/error.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/random_tensor.h"
 #include "layouts/transform.h"
 #include "ops/elementwise/elementwise_kernel.h"
 
 namespace tilesmith {
+namespace {
+
+const BestByLayouts& RecordsOf(const ConvWorkload& workload, const BestByWorkload& records) {
+  static const BestByLayouts none;
+  const auto found = records.find(WorkloadToString(workload));
+  return found == records.end() ? none : found->second;
+}
+
+}  // namespace
+
+Schedule ScheduleIn(const Record& record, bool planned) {
+  return {record.template_name, record.config, planned ? "plan" : record.seconds > 0 ? "log" : "default"};
+}
+
+SeparateSchedules FastestSeparate(const ConvWorkload& workload, const BestByWorkload& records,
+                                  const Target& cpu) {
+  const ConvWorkload main = workload.main_conv();
+  SeparateSchedules best{{}, DefaultSchedule(main, cpu)};
+  if (!workload.before.empty()) best.first = DefaultSchedule(workload.before[0], cpu);
+  double seconds = std::numeric_limits<double>::infinity();
+  const auto offer = [&](const Record* first, const Record& second) {
+    const double sum = second.seconds + (first ? first->seconds : 0);
+    if (sum >= seconds) return;
+    seconds = sum;
+    best = {first ? ScheduleIn(*first, false) : Schedule(), ScheduleIn(second, false)};
+  };
+  for (const auto& [layouts, second] : RecordsOf(main, records)) {
+    if (workload.before.empty()) offer(nullptr, second);
+    for (const ConvWorkload& before : workload.before) {
+      for (const auto& [first_layouts, first] : RecordsOf(before, records))
+        if (first_layouts.out == layouts.in) offer(&first, second);
+    }
+  }
+  return best;
+}
+
+Schedule DefaultSchedule(const ConvWorkload& workload, const Target& cpu, DataType type) {
+  for (const ConvTemplate* candidate : ConvTemplatesFor(cpu, workload, type)) {
+    if (!candidate->Supports(workload, cpu).ok) continue;
+    return {std::string(candidate->Name()), candidate->Default(workload, cpu), "default"};
+  }
+  throw Error(ErrorCode::kNoCandidate,
+              fmt::format("no template of {} supports {}", DataTypeName(type), WorkloadToString(workload)));
+}
 
 void RequireSupport(const ConvTemplate& conv_template, const ConvWorkload& workload, const Target& target) {
   const Support support = conv_template.Supports(workload, target);

@@ -9,6 +9,7 @@
 
 #include "templates/base/workload_data.h"
 #include "tools/cli/machine.h"
+#include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 
@@ -23,6 +24,19 @@ struct Schedule {
 struct SeparateSchedules {
   Schedule first, main;
 };
+
+// The schedule by which a plan's node computes. `planned` says that the plan is a file's, not the log's.
+Schedule ScheduleIn(const Record& record, bool planned);
+
+// A fused workload competes with its parts, one kernel after the other. These are the two records with the
+// least sum of seconds that agree on the layout between them; of input ops, the main conv's fastest. Default
+// schedules where records lack. Precondition: a fused workload.
+SeparateSchedules FastestSeparate(const ConvWorkload& workload, const BestByWorkload& records,
+                                  const Target& cpu);
+
+// The schedule without tuning: the default of the first template that supports the workload, of those that
+// multiply bf16 where `type` is that. Throws Error(kNoCandidate) when none does.
+Schedule DefaultSchedule(const ConvWorkload& workload, const Target& cpu, DataType type = DataType::kF32);
 
 // Throws Error(kNoCandidate) when the template does not support the workload.
 void RequireSupport(const ConvTemplate& conv_template, const ConvWorkload& workload, const Target& target);

@@ -1,10 +1,13 @@
+#include <fmt/format.h>
+
+#include "graph_tuner/executor/schedule.h"
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
 #include "tools/network/explain_report.h"
-#include "tools/network/plan_choice.h"
+#include "tools/network/input_files.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/graph_tune_model.h"
 
@@ -26,69 +29,76 @@ class ExplainCommand : public Command {
   }
   void Declare(Args& args) override {
     args_ = &args;
-    DeclareModelOptions(args, &request_.arguments.model);
-    args.OptionalPositional("NODE", &request_.node, "The node to explain (default: a summary of all)");
-    args.Text("--plan", &request_.plan_path, "A plan of this network, to be held against the best one",
-              "PLAN");
-    args.NonNegative("--plans", &request_.plans,
+    DeclareModelOptions(args, &arguments_.model);
+    args.OptionalPositional("NODE", &question_.node, "The node to explain (default: a summary of all)");
+    args.Text("--plan", &plan_path_, "A plan of this network, to be held against the best one", "PLAN");
+    args.NonNegative("--plans", &question_.plans,
                      "Without NODE: how many of the best plans to compare (default 3; 0: none)");
     args.Text("--layout", &layout_, "Was this layout tried, and how far off is it", "LAYOUT");
-    DeclareGraphTuning(args, &request_.arguments);
-    DeclareCalibration(args, &request_.arguments.model);
+    DeclareGraphTuning(args, &arguments_);
+    DeclareCalibration(args, &arguments_.model);
     args.Group("Output");
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
-    if (!request_.node.empty())
+    if (!question_.node.empty())
       args_->RefuseGiven({"--plans"}, "is for a summary of all nodes, without NODE");
-    CheckGraphTuning(request_.arguments);
-    if (!layout_.empty()) request_.layout = Layout::Parse(layout_);
+    CheckGraphTuning(arguments_);
+    if (!layout_.empty()) question_.layout = Layout::Parse(layout_);
     CatchInterrupts();
     ProgressLine progress;
-    GraphTuningArguments& arguments = request_.arguments;
-    TakeQuantization(request_.plan_path, &arguments.model);
-    const Precision precision = arguments.machine.precision;
+    const WorkSinks sinks = SinksOf(progress);
+    TakeQuantization(plan_path_, &arguments_.model);
+    const Precision precision = arguments_.machine.precision;
     QuantizeInPlace(
-        precision, [&] { return OpenMachine(arguments.machine); }, SinksOf(progress), &arguments.model);
-    const std::string asked = request_.node;
-    if (!asked.empty())
-      request_.node = NodeOfLayer(ModelNetwork(arguments.model, {}), arguments.model.quantization, asked);
-    const ExplainedPlan explained = ExplainPlan(request_, SinksOf(progress));
-    const bool typed = arguments.model.quantization || precision == Precision::kMixed;
+        precision, [&] { return OpenMachine(arguments_.machine); }, sinks, &arguments_.model);
+    PlanRequest planning;
+    planning.machine = OpenMachine(arguments_.machine);
+    ModelNetwork network(arguments_.model, planning.machine);
+    planning.network = &network;
+    planning.quantization = arguments_.model.quantization;
+    const std::vector<Record> log = LoadTuningLog(arguments_, planning.machine);
+    planning.log = &log;
+    planning.open_costs = [&] { return OpenCosts(arguments_, planning.machine, sinks); };
+    planning.tuning = TuningOptions(arguments_, planning.machine, sinks);
+    if (!plan_path_.empty())
+      question_.open_plan = [&](const Graph& graph) { return OpenGiven(graph, planning.machine); };
+    const std::string asked = question_.node;
+    if (!asked.empty()) question_.node = NodeOfLayer(network, planning.quantization, asked);
+    const ExplainedPlan explained = ExplainPlan(planning, question_, sinks);
+    const bool typed = planning.quantization || precision == Precision::kMixed;
     std::vector<TypedNode> types;
-    if (!asked.empty() && typed && arguments.machine.target == kCpuDevice)
-      types = TypesOf(asked, SinksOf(progress));
+    if (!asked.empty() && typed && arguments_.machine.target == kCpuDevice)
+      types = ExplainTypes(planning, asked, sinks);
     progress.Clear();
     Report report;
-    AddCalibration(report, arguments.model.quantization.get());
+    AddCalibration(report, planning.quantization.get());
     if (json_)
-      AddExplanation(report, explained, request_.layout);
+      AddExplanation(report, explained, arguments_, question_.layout);
     else
-      AddExplanation(report, explained, request_.layout, kShownTerms);
+      AddExplanation(report, explained, arguments_, question_.layout, kShownTerms);
     AddTypedNodes(report, types);
-    PrintResults(report, json_, ChosenTarget(request_.arguments.machine));
+    PrintResults(report, json_, ChosenTarget(arguments_.machine));
     return 0;
   }
 
  private:
-  std::vector<TypedNode> TypesOf(const std::string& layer, const WorkSinks& sinks) const {
-    const GraphTuningArguments& arguments = request_.arguments;
-    PlanRequest planning;
-    planning.machine = OpenMachine(arguments.machine);
-    ModelNetwork network(arguments.model, planning.machine);
-    planning.network = &network;
-    planning.quantization = arguments.model.quantization;
-    const std::vector<Record> log = LoadTuningLog(arguments, planning.machine);
-    planning.log = &log;
-    planning.open_costs = [&] { return OpenCosts(arguments, planning.machine, sinks); };
-    planning.tuning = TuningOptions(arguments, planning.machine, sinks);
-    return ExplainTypes(planning, layer, sinks);
+  // Explaining looks at what the plan's layouts cost, so they must be such that it could run.
+  Plan OpenGiven(const Graph& graph, const DevicePtr& machine) const {
+    Plan plan = OpenPlan(plan_path_, graph, machine, {.strict = true});
+    try {
+      ResolveSchedules(graph, plan, machine->target());
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", plan_path_, error.what()));
+    }
+    return plan;
   }
 
   const Args* args_ = nullptr;  // while it runs
-  ExplainPlanRequest request_;
-  std::string layout_;
+  GraphTuningArguments arguments_;
+  PlanQuestion question_;
+  std::string plan_path_, layout_;
   bool json_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "ops/conv/conv.h"
 #include "tools/cli/targets.h"
 #include "tools/log/log_tables.h"
 
@@ -157,22 +158,37 @@ void AddNode(Report& report, const ExplainedPlan& explained, size_t most_terms) 
     AddWhy(report, explained, best, *other, most_terms);
 }
 
+// The database is left out: it may know the task from so many trials that none would be made.
+std::string TuneCommand(const ConvWorkload& workload, const LayoutTries& tries,
+                        const GraphTuningArguments& arguments) {
+  const std::string& log = arguments.log_path;
+  const MachineOptions& machine = arguments.machine;
+  std::string command = fmt::format("tilesmith tune {} -o {} --trials {} --no-db", WorkloadToString(workload),
+                                    log.empty() ? "LOG" : log + " --resume", TrialsToCoverLayouts(tries));
+  if (tries.cold_weights) command += " --conditions cold";
+  if (machine.threads > 0) command += fmt::format(" --threads {}", machine.threads);
+  if (!machine.max_isa.empty()) command += " --max-isa " + machine.max_isa;
+  if (machine.target != kCpuDevice) command += " --target " + machine.target;
+  return command;
+}
+
 // A layout that the user asks about: was it tried, and how far off is it.
-void AddLayout(Report& report, const ExplainedPlan& explained, const Layout& layout) {
+void AddLayout(Report& report, const ExplainedPlan& explained, const GraphTuningArguments& arguments,
+               const Layout& layout) {
   const SolvedNetwork& solved = *explained.solved;
   const std::vector<ExplainedChoice>& options = explained.options;
   const NodeId node = NodeOf(solved, options.at(0).schedule);
   const auto has_layout = [&](const ExplainedChoice& option) {
     return HasLayout(solved.graph(), solved.built(), {node, option.choice}, layout);
   };
-  const bool is_conv = solved.graph().node(node).op->Type() == "Conv";
+  const auto* const conv = solved.graph().As<ConvOp>(node);
   report.Fact("layout", "asked for", TextCell(layout.ToString()));
-  if (is_conv) AddTries(report, explained.tries);
+  if (conv) AddTries(report, explained.tries);
   const auto closest = std::ranges::find_if(options, has_layout);
   if (closest == options.end()) {
     report.Fact("layout_missing", "  not considered", TextCell(WhyMissing(explained, node, layout)));
-    if (is_conv && !explained.tries.templates.empty())
-      report.Fact("try", "  to try it", TextCell(explained.command));
+    if (conv && !explained.tries.templates.empty())
+      report.Fact("try", "  to try it", TextCell(TuneCommand(conv->workload(), explained.tries, arguments)));
     return;
   }
   report.Fact("layout_choice", "  best with it", TextCell(ChoiceText(solved.graph(), *closest)));
@@ -262,12 +278,12 @@ void AddPlans(Report& report, const ExplainedPlan& explained, size_t most_terms)
 
 }  // namespace
 
-void AddExplanation(Report& report, const ExplainedPlan& explained, const std::optional<Layout>& layout,
-                    size_t most_terms) {
+void AddExplanation(Report& report, const ExplainedPlan& explained, const GraphTuningArguments& arguments,
+                    const std::optional<Layout>& layout, size_t most_terms) {
   AddTotals(report, explained);
   if (!explained.options.empty()) {
     AddNode(report, explained, most_terms);
-    if (layout) AddLayout(report, explained, *layout);
+    if (layout) AddLayout(report, explained, arguments, *layout);
   } else if (layout) {
     AddLayoutSummary(report, explained, *layout);
   } else {

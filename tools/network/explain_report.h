@@ -7,15 +7,18 @@
 #include <vector>
 
 #include "graph_tuner/explain/explain.h"
+#include "graph_tuner/planner/explain_plan.h"
 #include "graph_tuner/planner/explain_types.h"
+#include "tools/cli/graph_tuning.h"
 #include "tools/cli/report.h"
-#include "tools/network/explain_plan.h"
 
 namespace tilesmith {
 
 // The totals, then what was asked for: a node, a layout, both, or all nodes in a line each. At most
-// `most_terms` terms and changes are listed in a row or table, the rest is added up.
-void AddExplanation(Report& report, const ExplainedPlan& explained, const std::optional<Layout>& layout,
+// `most_terms` terms and changes are listed in a row or table, the rest is added up. The arguments are those
+// that it was explained with: a command that would try a layout has them.
+void AddExplanation(Report& report, const ExplainedPlan& explained, const GraphTuningArguments& arguments,
+                    const std::optional<Layout>& layout,
                     size_t most_terms = std::numeric_limits<size_t>::max());
 
 void AddTypedNodes(Report& report, const std::vector<TypedNode>& nodes);

@@ -1,7 +1,8 @@
-// Why a network's best plan is as it is, and what else would cost: what `tilesmith explain` does.
+// Why a network's best plan is as it is, and what else would cost.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,16 +10,16 @@
 
 #include "graph_tuner/explain/explain.h"
 #include "graph_tuner/explain/layout_tries.h"
-#include "tools/cli/graph_tuning.h"
+#include "graph_tuner/planner/plan_network.h"
 
 namespace tilesmith {
 
-struct ExplainPlanRequest {
-  GraphTuningArguments arguments;     // model, machine, log, and how to choose
+struct PlanQuestion {
   std::string node = {};              // "": all nodes in a line each
-  std::string plan_path = {};         // a plan of the network, to be held against the best one
   std::optional<Layout> layout = {};  // is asked about
   int64_t plans = 3;                  // how many of the best plans are compared, without a node
+  // Gives a plan of the network that can run, to be held against the best one; empty: there is none.
+  std::function<Plan(const Graph&)> open_plan = {};
 };
 
 // A node that has a choice, and what it has otherwise: what the given plan has or, without one, the
@@ -53,9 +54,8 @@ struct ExplainedPlan {
 
   // For a node: every way to compute it, the best plan's first.
   std::vector<ExplainedChoice> options = {};
-  // For a node and a layout: was it tried, with a command that would try it. Empty but for convolutions.
+  // For a node and a layout: was it tried. Empty but for convolutions.
   LayoutTries tries = {};
-  std::string command = {};
 
   // For a layout without a node: what the network takes with it wherever possible.
   double uniform_seconds = 0;
@@ -69,9 +69,9 @@ struct ExplainedPlan {
 // What a plan's node has, if today's problem still has it.
 std::optional<NodeChoice> GivenChoice(const ExplainedPlan& explained, Graph::NodeId node);
 
-// Costs that are not known yet are measured. Throws Error(kUsage) for a node that is not there, naming those
-// with a similar name; Error(kInterrupted) when it is stopped; and as CheckPlan, LoadTuningLog and
-// NetworkProblem do.
-ExplainedPlan ExplainPlan(const ExplainPlanRequest& request, const WorkSinks& sinks);
+// Of the request only what is planned counts, not the effort. Costs that are not known yet are measured.
+// Throws Error(kUsage) for a node that is not there, naming those with a similar name; Error(kInterrupted)
+// when it is stopped; and as `open_plan` and NetworkProblem do.
+ExplainedPlan ExplainPlan(const PlanRequest& request, const PlanQuestion& question, const WorkSinks& sinks);
 
 }  // namespace tilesmith

@@ -1,4 +1,4 @@
-#include "tools/network/explain_plan.h"
+#include "graph_tuner/planner/explain_plan.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,12 +7,10 @@
 #include <string_view>
 #include <utility>
 
-#include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/problem/graph_tune.h"
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
 #include "ops/conv/conv.h"
-#include "tools/network/input_files.h"
 
 namespace tilesmith {
 namespace {
@@ -39,30 +37,28 @@ NodeId FindNode(const Graph& graph, const std::string& name) {
 
 class Explainer {
  public:
-  Explainer(const ExplainPlanRequest& request, const WorkSinks& sinks) : request_(request), sinks_(sinks) {}
+  Explainer(const PlanRequest& request, const PlanQuestion& question, const WorkSinks& sinks)
+      : request_(request), question_(question), sinks_(sinks) {}
 
   ExplainedPlan Run() {
-    const GraphTuningArguments& arguments = request_.arguments;
-    CheckGraphTuning(arguments);
-    const DevicePtr machine = OpenMachine(arguments.machine);
-    explained_.graph = std::make_unique<const Graph>(LoadModel(arguments.model));
+    explained_.graph = std::make_unique<const Graph>(request_.network->Load(request_.quantization));
     std::optional<NodeId> node;
-    if (!request_.node.empty()) node = FindNode(*explained_.graph, request_.node);
-    records_ = LoadTuningLog(arguments, machine);
-    if (!request_.plan_path.empty()) explained_.given = GivenPlan{OpenCheckedPlan(machine)};
-    const PinnedTeam team(machine);
-    Solve(machine);
-    if (explained_.given) CompareGiven(!node && !request_.layout);
+    if (!question_.node.empty()) node = FindNode(*explained_.graph, question_.node);
+    if (question_.open_plan) explained_.given = GivenPlan{question_.open_plan(*explained_.graph)};
+    const PinnedTeam team(request_.machine);
+    Solve();
+    if (explained_.given) CompareGiven(!node && !question_.layout);
     if (node) {
       explained_.options = ExplainNode(Solved(), *node);
-      if (request_.layout) Ask(*node, *request_.layout);
-    } else if (request_.layout) {
-      explained_.uniform_seconds = UniformSeconds(*request_.layout);
-      ExplainConvs(*request_.layout);
+      const ConvolutionOp* const conv = ConvAt(*node);
+      if (conv && question_.layout) explained_.tries = TriesOf(conv->workload(), *question_.layout);
+    } else if (question_.layout) {
+      explained_.uniform_seconds = UniformSeconds(*question_.layout);
+      ExplainConvs(*question_.layout);
     } else {
       ExplainNodes();
-      if (request_.plans > 0)
-        explained_.plans = BestPlans(Solved(), static_cast<int>(std::min(request_.plans, kMaxPlans)));
+      if (question_.plans > 0)
+        explained_.plans = BestPlans(Solved(), static_cast<int>(std::min(question_.plans, kMaxPlans)));
     }
     return std::move(explained_);
   }
@@ -70,26 +66,15 @@ class Explainer {
  private:
   const SolvedNetwork& Solved() const { return *explained_.solved; }
 
-  // Explaining looks at what the plan's layouts cost, so they must be such that it could run.
-  Plan OpenCheckedPlan(const DevicePtr& machine) const {
-    Plan plan = OpenPlan(request_.plan_path, *explained_.graph, machine, {.strict = true});
-    try {
-      ResolveSchedules(*explained_.graph, plan, machine->target());
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}: {}", request_.plan_path, error.what()));
-    }
-    return plan;
-  }
-
-  void Solve(const DevicePtr& machine) {
-    explained_.costs = OpenCosts(request_.arguments, machine, sinks_);
-    GraphTuneOptions options = TuningOptions(request_.arguments, machine, sinks_);
+  void Solve() {
+    explained_.costs = request_.open_costs();
+    GraphTuneOptions options = request_.tuning;
     Corrections corrections;
     if (explained_.given) {
       options.ends = explained_.given->plan.ends;
       corrections = explained_.given->plan.corrections;
     }
-    explained_.problem = std::make_unique<const NetworkProblem>(*explained_.graph, records_,
+    explained_.problem = std::make_unique<const NetworkProblem>(*explained_.graph, *request_.log,
                                                                 *explained_.costs, std::move(options));
     explained_.solved = std::make_unique<const SolvedNetwork>(SolveNetwork(*explained_.problem, corrections));
   }
@@ -132,7 +117,7 @@ class Explainer {
 
   LayoutTries TriesOf(const ConvWorkload& workload, const Layout& layout) const {
     const GraphTuneOptions& options = explained_.problem->options();
-    return FindLayoutTries(workload, layout, records_, {options.cpu, options.threads, options.accuracy});
+    return FindLayoutTries(workload, layout, *request_.log, {options.cpu, options.threads, options.accuracy});
   }
 
   const ConvolutionOp* ConvAt(NodeId node) const {
@@ -161,30 +146,9 @@ class Explainer {
     return GraphTune(uniform, Solved().priced.corrections).plan.predicted_seconds;
   }
 
-  void Ask(NodeId node, const Layout& layout) {
-    const ConvolutionOp* const conv = ConvAt(node);
-    if (!conv) return;
-    explained_.tries = TriesOf(conv->workload(), layout);
-    explained_.command = TuneCommand(conv->workload(), explained_.tries);
-  }
-
-  // The database is left out: it may know the task from so many trials that none would be made.
-  std::string TuneCommand(const ConvWorkload& workload, const LayoutTries& tries) const {
-    const std::string& log = request_.arguments.log_path;
-    const MachineOptions& machine = request_.arguments.machine;
-    std::string command =
-        fmt::format("tilesmith tune {} -o {} --trials {} --no-db", WorkloadToString(workload),
-                    log.empty() ? "LOG" : log + " --resume", TrialsToCoverLayouts(tries));
-    if (tries.cold_weights) command += " --conditions cold";
-    if (machine.threads > 0) command += fmt::format(" --threads {}", machine.threads);
-    if (!machine.max_isa.empty()) command += " --max-isa " + machine.max_isa;
-    if (machine.target != kCpuDevice) command += " --target " + machine.target;
-    return command;
-  }
-
-  const ExplainPlanRequest& request_;
+  const PlanRequest& request_;
+  const PlanQuestion& question_;
   const WorkSinks& sinks_;
-  std::vector<Record> records_;
   ExplainedPlan explained_;
 };
 
@@ -195,8 +159,8 @@ std::optional<NodeChoice> GivenChoice(const ExplainedPlan& explained, NodeId nod
   return ChosenBy(*explained.graph, explained.solved->built(), explained.given->plan, node);
 }
 
-ExplainedPlan ExplainPlan(const ExplainPlanRequest& request, const WorkSinks& sinks) {
-  return Explainer(request, sinks).Run();
+ExplainedPlan ExplainPlan(const PlanRequest& request, const PlanQuestion& question, const WorkSinks& sinks) {
+  return Explainer(request, question, sinks).Run();
 }
 
 }  // namespace tilesmith
