@@ -28,6 +28,7 @@ constexpr std::array<Numbered, kDataTypes> kNumbers = {{{1, DataType::kF32},
                                                         {12, DataType::kU32},
                                                         {13, DataType::kU64},
                                                         {16, DataType::kBf16}}};
+static_assert(kNumbers.back().number != 0, "each type has a number");
 
 // By their numbers.
 constexpr std::string_view kTypeNames[] = {

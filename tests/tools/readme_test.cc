@@ -291,14 +291,14 @@ std::string TextOf(const std::vector<Line>& lines) {
   return text;
 }
 
-// Each a page that its folder's links to, with a worked example among the tests: a template, a device and an
-// op that the program does not have, and what goes through all types.
+// Each a page that its folder's links to, with a worked example among the tests: a template, a device, an op
+// and a type that the program does not have.
 TEST(PagesTest, HowToAddOneIsAPageWithAnExample) {
   const std::tuple<std::string, std::string, std::string> pages[] = {
       {"templates", "add_a_template.md", "tests/templates/example_template.cc"},
       {"templates", "add_a_device.md", "tests/graph_tuner/support/far_device.h"},
       {"ops", "add_an_op.md", "tests/graph_tuner/executor/executor_test.cc"},
-      {"layouts", "add_a_type.md", "tests/layouts/data_type_test.cc"}};
+      {"layouts", "add_a_type.md", "tests/layouts/example_type.cmake"}};
   for (const auto& [folder, name, example] : pages) {
     SCOPED_TRACE(name);
     const std::string text = ReadFile(kRoot / folder / name);
