@@ -83,6 +83,26 @@ int32_t QuantizedValue(float real, float scale, int32_t zero_point, StoredRange 
   return static_cast<int32_t>(std::nearbyint(std::min(quotient, high))) + zero_point;
 }
 
+std::optional<StoredRange> Clamped(const Activation& activation, const Quantization& output,
+                                   StoredRange limits) {
+  const StoredRange range = RangeOf(output.type);
+  const auto stored = [&](float bound) {
+    return QuantizedValue(bound, output.scales[0], output.zero_points[0], range);
+  };
+  const bool relu = activation.kind == ActivationKind::kRelu;
+  if (!relu && activation.kind != ActivationKind::kClip) return std::nullopt;
+  if (!relu && !(activation.alpha <= activation.beta)) return std::nullopt;
+  limits.low = std::max(limits.low, stored(relu ? 0.0f : activation.alpha));
+  if (!relu) limits.high = std::min(limits.high, stored(activation.beta));
+  if (limits.low > limits.high) return std::nullopt;
+  return limits;
+}
+
+bool ByteForm::KeepsBytes() const {
+  return limits == RangeOf(output.type) &&
+         std::ranges::all_of(inputs, [&](const Quantization& input) { return input == output; });
+}
+
 Quantization QuantizationOf(const Tensor& scales, const Tensor* zero_points, DataType type, int64_t axis,
                             int64_t block) {
   const auto refuse = [](const std::string& reason) { throw Error(ErrorCode::kBadModel, reason); };

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "layouts/tensor.h"
+#include "ops/base/activation.h"
 
 namespace tilesmith {
 
@@ -34,12 +36,31 @@ constexpr bool IsByte(DataType type) { return type == DataType::kU8 || type == D
 // The ends of the type's range. Precondition: an integer type of at most 16 bits.
 struct StoredRange {
   int32_t low, high;
+  bool operator==(const StoredRange&) const = default;
 };
 StoredRange RangeOf(DataType type);
 
 // saturate(round(real / scale) + zero_point): the quotient is a float, ties round to even, and a NaN becomes
 // the lowest number of the range, as in ONNX Runtime.
 int32_t QuantizedValue(float real, float scale, int32_t zero_point, StoredRange range);
+
+// The limits with the bounds that an activation in front of what quantises sets; nullopt where it does more
+// than that, or nothing is left between them.
+std::optional<StoredRange> Clamped(const Activation& activation, const Quantization& output,
+                                   StoredRange limits);
+
+// How an op on reals stands between bytes, which are of one positive scale. An op on bytes says which ops, in
+// which forms, it computes instead: its function Of gives it, or null. Passes ask all of those, and what none
+// takes stays on reals.
+struct ByteForm {
+  std::vector<Quantization> inputs = {};  // none: they are real
+  std::vector<Shape> shapes = {};         // of the inputs
+  Quantization output;
+  StoredRange limits;  // of what is stored, within the type's range
+
+  // Whether all that is read means what it means in the output, and nothing is clamped.
+  bool KeepsBytes() const;
+};
 
 // From the tensors of a model: the scales, and the zero points or null, which stand for zeros. Throws
 // Error(kBadModel) when they do not fit each other, or the type.

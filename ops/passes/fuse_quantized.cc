@@ -1,16 +1,10 @@
-#include <algorithm>
-#include <cmath>
-
 #include "ops/conv/conv.h"
 #include "ops/elementwise/activations.h"
-#include "ops/elementwise/batch_norm.h"
-#include "ops/elementwise/binary.h"
 #include "ops/movement/concat.h"
 #include "ops/movement/indexing.h"
 #include "ops/movement/transpose.h"
 #include "ops/passes/pass_util.h"
 #include "ops/passes/passes.h"
-#include "ops/pool/pool.h"
 #include "ops/pool/quantized_pool.h"
 #include "ops/quantize/byte_table.h"
 #include "ops/quantize/quantize.h"
@@ -33,91 +27,61 @@ const Quantization* BytesOf(const Graph& graph, NodeId id) {
   return q.per_tensor() && IsByte(q.type) && q.scales[0] > 0 ? &q : nullptr;
 }
 
-// What stands between integers and integers: a node on reals, and the bounds that activations behind it set.
-struct QuantizedNode {
+// The ops on bytes; those of convolutions take more than their op.
+constexpr OpPtr (*kByteOps[])(const Op&, const ByteForm&) = {QuantizedBinaryOp::Of, QuantizedMaxPoolOp::Of,
+                                                             QuantizedAveragePoolOp::Of,
+                                                             QuantizedScaleShiftOp::Of, ByteTableOp::Of};
+
+// A node on reals whose output is stored as bytes.
+struct StoredNode {
   NodeId core = 0;
-  Quantization output;
-  StoredRange limits;
+  ByteForm form;  // without its inputs
 };
 
-// Whether all that the activation does is to set bounds, which then are the node's too.
-bool Narrow(const Activation& activation, QuantizedNode& node) {
-  const StoredRange range = RangeOf(node.output.type);
-  const auto stored = [&](float bound) {
-    return QuantizedValue(bound, node.output.scales[0], node.output.zero_points[0], range);
-  };
-  const bool relu = activation.kind == ActivationKind::kRelu;
-  if (!relu && activation.kind != ActivationKind::kClip) return false;
-  if (!relu && !(activation.alpha <= activation.beta)) return false;
-  StoredRange limits = node.limits;
-  limits.low = std::max(limits.low, stored(relu ? 0.0f : activation.alpha));
-  if (!relu) limits.high = std::min(limits.high, stored(activation.beta));
-  if (limits.low > limits.high) return false;
-  node.limits = limits;
-  return true;
-}
-
-// What the node `id` quantises, when only that reads it.
-std::optional<QuantizedNode> QuantizedBy(const Graph& graph, NodeId id) {
+// What the node `id` quantises, when only that reads it. Bounds that activations behind it set are its own.
+std::optional<StoredNode> StoredBy(const Graph& graph, NodeId id) {
   const Quantization* output = BytesOf<QuantizeLinearOp>(graph, id);
   if (output == nullptr) return std::nullopt;
-  QuantizedNode result{graph.Inputs(id)[0], *output, RangeOf(output->type)};
-  while (UsedOnce(graph, result.core)) {
-    const auto* activation = graph.As<ActivationOp>(result.core);
-    if (activation == nullptr || !Narrow(activation->activation(), result)) return result;
-    result.core = graph.Inputs(result.core)[0];
+  StoredNode node{graph.Inputs(id)[0], {.output = *output, .limits = RangeOf(output->type)}};
+  while (UsedOnce(graph, node.core)) {
+    const auto* activation = graph.As<ActivationOp>(node.core);
+    if (activation == nullptr) return node;
+    const auto limits = Clamped(activation->activation(), *output, node.form.limits);
+    if (!limits) return node;
+    node.form.limits = *limits;
+    node.core = graph.Inputs(node.core)[0];
   }
   return std::nullopt;
 }
 
-// Whether sums of scale `input` times those of the weights are what the bias counts in.
-bool BiasFits(const QuantizedTensor& bias, const Quantization& input, const Quantization& weights) {
-  const std::vector<float>& scales = bias.quantization.scales;
-  if (bias.quantization.type != DataType::kI32) return false;
-  for (size_t o = 0; o < std::max(scales.size(), weights.scales.size()); ++o) {
-    const float scale = scales.size() == 1 ? scales[0] : scales[o];
-    const float product = input.scales[0] * (weights.per_tensor() ? weights.scales[0] : weights.scales[o]);
-    if (!(std::abs(scale - product) <= 1e-4f * product)) return false;
+// Whether bytes are dequantised to all of these, of which there is one at least; the form then says how.
+bool ReadBytes(const Graph& graph, const std::vector<NodeId>& reals, ByteForm& form) {
+  for (const NodeId real : reals) {
+    const Quantization* input = BytesOf<DequantizeLinearOp>(graph, real);
+    if (input == nullptr) return false;
+    form.inputs.push_back(*input);
+    form.shapes.push_back(graph.node(real).shape);
   }
-  return true;
+  return !reals.empty();
 }
 
-// The convolution that the node is, whose weights and bias are bytes.
-struct StoredConv {
-  ConvWorkload workload;
-  StoredWeights stored;
-  bool dense = false;
-};
-
-std::optional<StoredConv> StoredConvAt(const Graph& graph, NodeId id) {
-  std::optional<StoredConv> result;
-  if (const auto* conv = graph.As<ConvOp>(id)) {
-    result = {conv->workload(), conv->stored()};
-  } else if (const auto* gemm = graph.As<GemmOp>(id)) {
-    const std::optional<ConvWorkload> w = DenseWorkload(*gemm, graph.node(id).shape);
-    if (w) result = {*w, gemm->stored(), true};
-  }
-  return result && result->stored.weights != nullptr ? result : std::nullopt;
+OpPtr ConvOnBytes(const Graph& graph, NodeId id, const ByteForm& form) {
+  if (const auto* conv = graph.As<ConvOp>(id))
+    return QuantizedConvOp::Of(conv->workload(), conv->stored(), form);
+  const auto* gemm = graph.As<GemmOp>(id);
+  if (gemm == nullptr) return nullptr;
+  const std::optional<ConvWorkload> workload = DenseWorkload(*gemm, graph.node(id).shape);
+  return workload ? QuantizedConvOp::Of(*workload, gemm->stored(), form) : nullptr;
 }
 
-// `output` is of bytes, within `limits`, or says that reals are stored.
-OpPtr QuantizedConvOf(const Graph& graph, NodeId id, const Quantization& output, const StoredRange& limits) {
-  const std::optional<StoredConv> conv = StoredConvAt(graph, id);
-  if (!conv) return nullptr;
-  const Quantization* input = BytesOf<DequantizeLinearOp>(graph, graph.Inputs(id)[0]);
-  const QuantizedTensor& weights = *conv->stored.weights;
-  const std::shared_ptr<const QuantizedTensor>& bias = conv->stored.bias;
-  const PostOps post{.bias = conv->workload.post.bias, .sum = false, .activation = {}};
-  if (input == nullptr || !IsByte(weights.quantization.type) || conv->workload.post != post) return nullptr;
-  if (!weights.quantization.per_tensor() && weights.quantization.axis != 0) return nullptr;
-  if (post.bias && (bias == nullptr || !BiasFits(*bias, *input, weights.quantization))) return nullptr;
-  try {
-    return std::make_shared<QuantizedConvOp>(
-        conv->workload,
-        QuantizedConvParams{*input, weights, post.bias ? bias->stored : nullptr, output, limits});
-  } catch (const Error&) {  // its sums would not fit
-    return nullptr;
-  }
+OpPtr OpOnBytes(const OpPtr& op, const ByteForm& form) {
+  for (const auto of : kByteOps)
+    if (OpPtr on_bytes = of(*op, form)) return on_bytes;
+  // What moves elements without looking at them does so with their bytes.
+  const bool moves = op->IsView() || dynamic_cast<const ConcatOp*>(op.get()) != nullptr ||
+                     dynamic_cast<const SliceOp*>(op.get()) != nullptr ||
+                     dynamic_cast<const TransposeOp*>(op.get()) != nullptr;
+  return moves && form.KeepsBytes() ? op : nullptr;
 }
 
 NodeId AddConv(const Graph& graph, NodeId core, NodeId named, OpPtr op, NodeId source, Graph& result) {
@@ -125,120 +89,6 @@ NodeId AddConv(const Graph& graph, NodeId core, NodeId named, OpPtr op, NodeId s
   if (graph.As<GemmOp>(core) == nullptr) return result.Add(node.name, std::move(op), {source});
   const ConvWorkload& w = dynamic_cast<const QuantizedConvOp&>(*op).workload();
   return AddDense(result, {node.name, node.shape, graph.IsOutput(named), w}, std::move(op), {source});
-}
-
-OpPtr QuantizedBinaryOf(const Graph& graph, const QuantizedNode& node) {
-  const auto* binary = graph.As<BinaryOp>(node.core);
-  const bool known =
-      binary != nullptr && (binary->kind() == BinaryKind::kAdd || binary->kind() == BinaryKind::kMul);
-  const std::vector<Shape> shapes = graph.InputShapes(node.core);
-  if (!known || shapes.size() != 2 || shapes[0] != shapes[1]) return nullptr;
-  QuantizedBinaryParams params{binary->kind(), {}, {}, node.output, node.limits};
-  const std::vector<NodeId> inputs = graph.Inputs(node.core);
-  for (Quantization* side : {&params.a, &params.b}) {
-    const Quantization* q = BytesOf<DequantizeLinearOp>(graph, inputs[side == &params.a ? 0 : 1]);
-    if (q == nullptr || q->type != node.output.type) return nullptr;
-    *side = *q;
-  }
-  return std::make_shared<QuantizedBinaryOp>(std::move(params));
-}
-
-bool WholeRange(const QuantizedNode& node) {
-  const StoredRange range = RangeOf(node.output.type);
-  return node.limits.low == range.low && node.limits.high == range.high;
-}
-
-// The mean over windows, or over the whole image.
-OpPtr QuantizedAveragePoolOf(const Graph& graph, const QuantizedNode& node) {
-  std::optional<PoolWindow> window;
-  if (const auto* pool = graph.As<PoolOp>(node.core)) window = pool->window();
-  if (const auto* global = graph.As<GlobalPoolOp>(node.core);
-      global != nullptr && global->keep_dims() && graph.InputShapes(node.core)[0].size() == 4) {
-    const Shape shape = graph.InputShapes(node.core)[0];
-    window = PoolWindow{.kind = global->kind(), .kh = shape[2], .kw = shape[3]};
-  }
-  if (!window || window->kind != PoolKind::kAverage) return nullptr;
-  const Quantization* input = BytesOf<DequantizeLinearOp>(graph, graph.Inputs(node.core)[0]);
-  if (input == nullptr || input->type != node.output.type) return nullptr;
-  if (window->kh > QuantizedAveragePoolOp::kMaxTaps / window->kw) return nullptr;
-  return std::make_shared<QuantizedAveragePoolOp>(
-      QuantizedAveragePoolParams{*window, *input, node.output, node.limits});
-}
-
-// A batch normalization.
-OpPtr QuantizedScaleShiftOf(const Graph& graph, const QuantizedNode& node,
-                            const std::optional<Quantization>& input) {
-  const auto* op = graph.As<ScaleShiftOp>(node.core);
-  if (op == nullptr || (input && input->type != node.output.type)) return nullptr;
-  QuantizedNode clamped = node;
-  if (op->activation().kind != ActivationKind::kNone && !Narrow(op->activation(), clamped)) return nullptr;
-  QuantizedScaleShiftParams params{op->scale(), op->shift(), input, clamped.output, clamped.limits};
-  if (!QuantizedScaleShiftOp::HasFiniteTerms(params)) return nullptr;
-  return std::make_shared<QuantizedScaleShiftOp>(std::move(params));
-}
-
-OpPtr ScaleShiftOfBytes(const Graph& graph, const QuantizedNode& node) {
-  if (graph.As<ScaleShiftOp>(node.core) == nullptr) return nullptr;
-  const Quantization* input = BytesOf<DequantizeLinearOp>(graph, graph.Inputs(node.core)[0]);
-  return input == nullptr ? nullptr : QuantizedScaleShiftOf(graph, node, *input);
-}
-
-// A function of one number, or none, where scales differ.
-OpPtr ByteTableOf(const Graph& graph, NodeId from, const Activation& function, const QuantizedNode& node) {
-  const Quantization* input = BytesOf<DequantizeLinearOp>(graph, from);
-  if (input == nullptr) return nullptr;
-  return std::make_shared<ByteTableOp>(function, *input, node.output, node.limits);
-}
-
-OpPtr FunctionOf(const Graph& graph, const QuantizedNode& node) {
-  const auto* activation = graph.As<ActivationOp>(node.core);
-  if (activation == nullptr) return nullptr;
-  return ByteTableOf(graph, graph.Inputs(node.core)[0], activation->activation(), node);
-}
-
-// An op that moves elements without looking at them, or takes the largest, where scales stay what they are.
-OpPtr MoverOf(const Graph& graph, const QuantizedNode& node) {
-  for (const NodeId input : graph.Inputs(node.core)) {
-    const Quantization* q = BytesOf<DequantizeLinearOp>(graph, input);
-    if (q == nullptr || *q != node.output) return nullptr;
-  }
-  if (!WholeRange(node)) return nullptr;
-  const OpPtr& op = graph.node(node.core).op;
-  if (const auto* pool = graph.As<PoolOp>(node.core)) {
-    if (pool->window().kind != PoolKind::kMax) return nullptr;
-    return std::make_shared<QuantizedMaxPoolOp>(pool->window());
-  }
-  const bool moves = op->IsView() || graph.As<ConcatOp>(node.core) != nullptr ||
-                     graph.As<SliceOp>(node.core) != nullptr || graph.As<TransposeOp>(node.core) != nullptr;
-  return moves ? op : nullptr;
-}
-
-// What is in front of the nodes that dequantise; for a Concat, brought to its output's scale by tables.
-using Sources = std::vector<NodeId>;
-std::optional<Sources> ConcatSources(const Graph& graph, const QuantizedNode& node,
-                                     const std::vector<std::vector<NodeId>>& mapped_inputs, Graph& result) {
-  if (graph.As<ConcatOp>(node.core) == nullptr || !WholeRange(node)) return std::nullopt;
-  const std::vector<NodeId> inputs = graph.Inputs(node.core);
-  const auto quantization = [&](NodeId input) { return BytesOf<DequantizeLinearOp>(graph, input); };
-  if (!std::ranges::all_of(inputs, quantization)) return std::nullopt;
-  Sources sources;
-  for (const NodeId input : inputs) {
-    NodeId bytes = mapped_inputs[input][0];
-    if (*quantization(input) != node.output) {
-      bytes = result.Add(graph.node(input).name + ".requantized." + std::to_string(sources.size()),
-                         ByteTableOf(graph, input, Activation(), node), {bytes});
-    }
-    sources.push_back(bytes);
-  }
-  return sources;
-}
-
-// What reads bytes and gives reals.
-std::optional<NodeId> AddRealConv(const Graph& graph, NodeId id,
-                                  const std::vector<std::vector<NodeId>>& mapped_inputs, Graph& result) {
-  OpPtr op = QuantizedConvOf(graph, id, {DataType::kF32, 0, {}, {}}, {0, 0});
-  if (op == nullptr) return std::nullopt;
-  return AddConv(graph, id, id, std::move(op), mapped_inputs[graph.Inputs(id)[0]][0], result);
 }
 
 // The convolution at `id` with the sum behind it, of which it is the first or the second term; null where it
@@ -277,6 +127,18 @@ Graph FuseByteResiduals(const Graph& graph) {
       });
 }
 
+// Brings what a Concat reads to its output's scale, by tables.
+void Requantize(const Graph& graph, const std::vector<NodeId>& reals, ByteForm& form,
+                std::vector<NodeId>& sources, Graph& result) {
+  for (size_t i = 0; i < reals.size(); ++i) {
+    if (form.inputs[i] == form.output || form.limits != RangeOf(form.output.type)) continue;
+    auto table = std::make_shared<ByteTableOp>(Activation(), form.inputs[i], form.output, form.limits);
+    sources[i] = result.Add(graph.node(reals[i]).name + ".requantized." + std::to_string(i), std::move(table),
+                            {sources[i]});
+    form.inputs[i] = form.output;
+  }
+}
+
 }  // namespace
 
 Graph FuseQuantized(const Graph& graph) {
@@ -284,25 +146,21 @@ Graph FuseQuantized(const Graph& graph) {
   const Graph fused = DropDeadNodes(RewriteGraph(
       graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
         mapped_inputs[id] = inputs;
-        const std::optional<QuantizedNode> node = QuantizedBy(graph, id);
-        if (!node) return AddRealConv(graph, id, mapped_inputs, result);
-        const std::string& name = graph.node(id).name;
-        const std::vector<NodeId> reals = graph.Inputs(node->core);
-        if (OpPtr conv = QuantizedConvOf(graph, node->core, node->output, node->limits))
-          return AddConv(graph, node->core, id, std::move(conv), mapped_inputs[reals[0]][0], result);
-        if (OpPtr table = ByteTableOf(graph, node->core, Activation(), *node))  // bounds, or another scale
-          return result.Add(name, std::move(table), {mapped_inputs[node->core][0]});
-        if (const std::optional<Sources> sources = ConcatSources(graph, *node, mapped_inputs, result))
-          return result.Add(name, graph.node(node->core).op, *sources);
-        OpPtr op = nullptr;
-        for (const auto& make :
-             {QuantizedBinaryOf, QuantizedAveragePoolOf, ScaleShiftOfBytes, FunctionOf, MoverOf}) {
-          if (op == nullptr) op = make(graph, *node);
-        }
+        const std::optional<StoredNode> stored = StoredBy(graph, id);
+        auto [core, form] = stored.value_or(StoredNode{id, {.output = {DataType::kF32}, .limits = {0, 0}}});
+        // Where nothing is computed in between, bounds or another scale are.
+        const bool only_stored = graph.As<DequantizeLinearOp>(core) != nullptr;
+        const std::vector<NodeId> reals = only_stored ? std::vector{core} : graph.Inputs(core);
+        if (!ReadBytes(graph, reals, form)) return std::nullopt;
+        std::vector<NodeId> sources;  // in front of what dequantises them
+        for (const NodeId real : reals) sources.push_back(mapped_inputs[real][0]);
+        if (OpPtr conv = ConvOnBytes(graph, core, form))
+          return AddConv(graph, core, id, std::move(conv), sources[0], result);
+        if (!stored) return std::nullopt;
+        if (graph.As<ConcatOp>(core) != nullptr) Requantize(graph, reals, form, sources, result);
+        OpPtr op = OpOnBytes(graph.node(core).op, form);
         if (op == nullptr) return std::nullopt;
-        Sources sources;  // in front of what dequantises them
-        for (const NodeId input : reals) sources.push_back(mapped_inputs[input][0]);
-        return result.Add(name, std::move(op), sources);
+        return result.Add(graph.node(id).name, std::move(op), sources);
       }));
   return DropDeadNodes(FuseByteResiduals(fused));
 }
@@ -312,9 +170,9 @@ Graph FuseQuantizers(const Graph& graph) {
   return DropDeadNodes(RewriteGraph(
       graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
         mapped_inputs[id] = inputs;
-        const std::optional<QuantizedNode> node = QuantizedBy(graph, id);
+        const std::optional<StoredNode> node = StoredBy(graph, id);
         if (!node) return std::nullopt;
-        OpPtr op = QuantizedScaleShiftOf(graph, *node, std::nullopt);
+        OpPtr op = QuantizedScaleShiftOp::Of(*graph.node(node->core).op, node->form);
         if (op == nullptr) return std::nullopt;
         return result.Add(graph.node(id).name, std::move(op), mapped_inputs[node->core]);
       }));

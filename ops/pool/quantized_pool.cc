@@ -95,6 +95,12 @@ QuantizedMaxPoolOp::QuantizedMaxPoolOp(const PoolWindow& window) : pool_(window)
   TILESMITH_CHECK(window.kind == PoolKind::kMax);
 }
 
+OpPtr QuantizedMaxPoolOp::Of(const Op& op, const ByteForm& form) {
+  const auto* pool = dynamic_cast<const PoolOp*>(&op);
+  if (pool == nullptr || pool->window().kind != PoolKind::kMax || !form.KeepsBytes()) return nullptr;
+  return std::make_shared<QuantizedMaxPoolOp>(pool->window());
+}
+
 std::string QuantizedMaxPoolOp::Signature() const { return fmt::format("Quantized{}", pool_.Signature()); }
 
 DataType QuantizedMaxPoolOp::OutputType(std::span<const DataType> inputs) const {
@@ -209,6 +215,19 @@ QuantizedAveragePoolOp::QuantizedAveragePoolOp(QuantizedAveragePoolParams params
                   output.per_tensor());
   const StoredRange range = RangeOf(output.type);
   TILESMITH_CHECK(range.low <= limits.low && limits.low <= limits.high && limits.high <= range.high);
+}
+
+OpPtr QuantizedAveragePoolOp::Of(const Op& op, const ByteForm& form) {
+  std::optional<PoolWindow> window;
+  if (const auto* pool = dynamic_cast<const PoolOp*>(&op)) window = pool->window();
+  if (const auto* global = dynamic_cast<const GlobalPoolOp*>(&op);
+      global != nullptr && global->keep_dims() && form.shapes[0].size() == 4)
+    window = PoolWindow{.kind = global->kind(), .kh = form.shapes[0][2], .kw = form.shapes[0][3]};
+  if (!window || window->kind != PoolKind::kAverage || form.inputs[0].type != form.output.type)
+    return nullptr;
+  if (window->kh > kMaxTaps / window->kw) return nullptr;
+  return std::make_shared<QuantizedAveragePoolOp>(
+      QuantizedAveragePoolParams{*window, form.inputs[0], form.output, form.limits});
 }
 
 std::string QuantizedAveragePoolOp::Signature() const {

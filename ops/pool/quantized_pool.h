@@ -12,6 +12,8 @@ class QuantizedMaxPoolOp : public Op {
  public:
   // Precondition: window.kind is kMax.
   explicit QuantizedMaxPoolOp(const PoolWindow& window);
+  // Of a PoolOp.
+  static OpPtr Of(const Op& op, const ByteForm& form);
   const PoolWindow& window() const { return pool_.window(); }
 
   std::string_view Type() const override { return "QuantizedMaxPool"; }
@@ -49,6 +51,8 @@ class QuantizedAveragePoolOp : public Op {
  public:
   // Preconditions: as said there.
   explicit QuantizedAveragePoolOp(QuantizedAveragePoolParams params);
+  // Of a PoolOp, and of a GlobalPoolOp.
+  static OpPtr Of(const Op& op, const ByteForm& form);
   static constexpr int64_t kMaxTaps = int64_t{1} << 23;
 
   std::string_view Type() const override { return "QuantizedAveragePool"; }

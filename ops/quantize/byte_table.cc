@@ -7,6 +7,8 @@
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "ops/base/saved_op.h"
+#include "ops/elementwise/activations.h"
+#include "ops/quantize/quantize.h"
 #include "ops/quantize/zero_padding.h"
 
 namespace tilesmith {
@@ -56,6 +58,13 @@ ByteTableOp::ByteTableOp(const Activation& function, Quantization input, Quantiz
         QuantizedValue(function.Apply(real), output.scales[0], output.zero_points[0], range);
     table_[static_cast<uint8_t>(stored)] = static_cast<uint8_t>(std::clamp(value, limits.low, limits.high));
   }
+}
+
+OpPtr ByteTableOp::Of(const Op& op, const ByteForm& form) {
+  const auto* activation = dynamic_cast<const ActivationOp*>(&op);
+  if (activation == nullptr && dynamic_cast<const DequantizeLinearOp*>(&op) == nullptr) return nullptr;
+  return std::make_shared<ByteTableOp>(activation ? activation->activation() : Activation(), form.inputs[0],
+                                       form.output, form.limits);
 }
 
 std::string ByteTableOp::Signature() const {

@@ -21,6 +21,9 @@ class ByteTableOp : public Op {
   ByteTableOp(std::string function, DataType input, DataType output, const std::array<uint8_t, 256>& table)
       : function_(std::move(function)), input_(input), output_(output), table_(table) {}
 
+  // Of an ActivationOp, and of what dequantises, where scales or bounds differ.
+  static OpPtr Of(const Op& op, const ByteForm& form);
+
   std::string_view Type() const override { return "ByteTable"; }
   std::string Signature() const override;  // without scales, zero points and limits
   Shape InferShape(std::span<const Shape> inputs) const override { return inputs[0]; }

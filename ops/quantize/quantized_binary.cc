@@ -7,6 +7,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "ops/base/saved_op.h"
+#include "ops/elementwise/binary.h"
 #include "ops/quantize/byte_loops.h"
 #include "ops/quantize/zero_padding.h"
 
@@ -66,6 +67,17 @@ QuantizedBinaryOp::QuantizedBinaryOp(QuantizedBinaryParams params) : params_(std
     TILESMITH_CHECK(q->per_tensor() && q->type == p.output.type);
   const StoredRange range = RangeOf(p.output.type);
   TILESMITH_CHECK(range.low <= p.limits.low && p.limits.low <= p.limits.high && p.limits.high <= range.high);
+}
+
+OpPtr QuantizedBinaryOp::Of(const Op& op, const ByteForm& form) {
+  const auto* binary = dynamic_cast<const BinaryOp*>(&op);
+  const bool known =
+      binary != nullptr && (binary->kind() == BinaryKind::kAdd || binary->kind() == BinaryKind::kMul);
+  if (!known || form.shapes.size() != 2 || form.shapes[0] != form.shapes[1]) return nullptr;
+  for (const Quantization& input : form.inputs)
+    if (input.type != form.output.type) return nullptr;
+  return std::make_shared<QuantizedBinaryOp>(
+      QuantizedBinaryParams{binary->kind(), form.inputs[0], form.inputs[1], form.output, form.limits});
 }
 
 std::string_view QuantizedBinaryOp::Type() const {

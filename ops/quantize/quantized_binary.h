@@ -21,6 +21,8 @@ struct QuantizedBinaryParams {
 class QuantizedBinaryOp : public Op {
  public:
   explicit QuantizedBinaryOp(QuantizedBinaryParams params);
+  // Of a BinaryOp.
+  static OpPtr Of(const Op& op, const ByteForm& form);
   const QuantizedBinaryParams& params() const { return params_; }
 
   std::string_view Type() const override;  // "QuantizedAdd", "QuantizedMul"

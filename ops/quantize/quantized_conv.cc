@@ -62,7 +62,35 @@ float RoundingMultiplier(double exact, const StoredRange& range) {
   return best;
 }
 
+// Whether sums of scale `input` times those of the weights are what the bias counts in.
+bool BiasFits(const QuantizedTensor& bias, const Quantization& input, const Quantization& weights) {
+  const std::vector<float>& scales = bias.quantization.scales;
+  if (bias.quantization.type != DataType::kI32) return false;
+  for (size_t o = 0; o < std::max(scales.size(), weights.scales.size()); ++o) {
+    const float scale = scales.size() == 1 ? scales[0] : scales[o];
+    const float product = input.scales[0] * (weights.per_tensor() ? weights.scales[0] : weights.scales[o]);
+    if (!(std::abs(scale - product) <= 1e-4f * product)) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+OpPtr QuantizedConvOp::Of(const ConvWorkload& workload, const StoredWeights& stored, const ByteForm& form) {
+  const PostOps post{.bias = workload.post.bias, .sum = false, .activation = {}};
+  if (stored.weights == nullptr || workload.post != post) return nullptr;
+  const Quantization& weights = stored.weights->quantization;
+  if (!IsByte(weights.type) || (!weights.per_tensor() && weights.axis != 0)) return nullptr;
+  if (post.bias && (stored.bias == nullptr || !BiasFits(*stored.bias, form.inputs[0], weights)))
+    return nullptr;
+  try {
+    return std::make_shared<QuantizedConvOp>(
+        workload, QuantizedConvParams{form.inputs[0], *stored.weights,
+                                      post.bias ? stored.bias->stored : nullptr, form.output, form.limits});
+  } catch (const Error&) {  // its sums would not fit
+    return nullptr;
+  }
+}
 
 QuantizedConvOp::QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params)
     : ConvolutionOp(workload), params_(std::move(params)) {

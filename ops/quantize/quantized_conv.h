@@ -67,6 +67,9 @@ class QuantizedConvOp : public ConvolutionOp {
   // RoundsOnce; they say what its types are, workload.bytes is not looked at.
   QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params);
 
+  // Of a convolution with these weights and bias; form.output may say that reals are stored.
+  static OpPtr Of(const ConvWorkload& workload, const StoredWeights& stored, const ByteForm& form);
+
   // Without weights and bias, for kernels whose parts are known: what it says of itself is all there is.
   QuantizedConvOp(const ConvWorkload& workload, QuantizedConvParams params, std::vector<float> multipliers,
                   double largest_steps)

@@ -8,6 +8,7 @@
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "ops/base/saved_op.h"
+#include "ops/elementwise/batch_norm.h"
 #include "ops/kernels/block_kernel.h"
 #include "ops/quantize/byte_loops.h"
 
@@ -87,6 +88,21 @@ QuantizedScaleShiftOp::QuantizedScaleShiftOp(QuantizedScaleShiftParams params)
   TILESMITH_CHECK(!input || (input->type == output.type && input->per_tensor()));
   const StoredRange range = RangeOf(output.type);
   TILESMITH_CHECK(range.low <= limits.low && limits.low <= limits.high && limits.high <= range.high);
+}
+
+OpPtr QuantizedScaleShiftOp::Of(const Op& op, const ByteForm& form) {
+  const auto* scale_shift = dynamic_cast<const ScaleShiftOp*>(&op);
+  if (scale_shift == nullptr) return nullptr;
+  QuantizedScaleShiftParams params{scale_shift->scale(), scale_shift->shift(), {}, form.output, form.limits};
+  if (!form.inputs.empty()) params.input = form.inputs[0];
+  if (params.input && params.input->type != form.output.type) return nullptr;
+  if (scale_shift->activation().kind != ActivationKind::kNone) {
+    const auto clamped = Clamped(scale_shift->activation(), form.output, form.limits);
+    if (!clamped) return nullptr;
+    params.limits = *clamped;
+  }
+  if (!HasFiniteTerms(params)) return nullptr;
+  return std::make_shared<QuantizedScaleShiftOp>(std::move(params));
 }
 
 bool QuantizedScaleShiftOp::HasFiniteTerms(const QuantizedScaleShiftParams& params) {

@@ -28,6 +28,8 @@ class QuantizedScaleShiftOp : public Op {
  public:
   // Precondition: HasFiniteTerms(params).
   explicit QuantizedScaleShiftOp(QuantizedScaleShiftParams params);
+  // Of a ScaleShiftOp, on reals, too.
+  static OpPtr Of(const Op& op, const ByteForm& form);
   // Whether f and t are numbers.
   static bool HasFiniteTerms(const QuantizedScaleShiftParams& params);
 
