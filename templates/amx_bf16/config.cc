@@ -34,14 +34,6 @@ WindowPlan PresetOf(const ConvWorkload& w, const Target& cpu) {
   return WindowPlan(w, amx::FormOf(kBf16Bytes), cpu.cores);
 }
 
-}  // namespace
-
-AmxBf16Config ReadConfig(const Config& config) {
-  return {.common = amx::ReadConfig(config), .types = ReadTypes(config)};
-}
-
-namespace {
-
 Support Supports(const ConvWorkload& w, const Target& cpu) { return amx::Supports(w, cpu, kBf16Bytes); }
 
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
@@ -67,6 +59,10 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 }
 
 }  // namespace
+
+AmxBf16Config ReadConfig(const Config& config) {
+  return {.common = amx::ReadConfig(config), .types = ReadTypes(config)};
+}
 }  // namespace amx_bf16
 
 const ConvTemplate& AmxBf16Template() {

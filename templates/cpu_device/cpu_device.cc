@@ -42,14 +42,6 @@ class CopyKernel : public Kernel {
   const int64_t images_, image_bytes_, chunks_;
 };
 
-}  // namespace
-
-std::unique_ptr<Kernel> MakeCopyKernel(int64_t images, int64_t image_bytes) {
-  return std::make_unique<CopyKernel>(images, image_bytes);
-}
-
-namespace {
-
 // A kernel with all that it needs to run again and again.
 class RunAfterProducers {
  public:
@@ -90,6 +82,10 @@ class RunAfterProducers {
 };
 
 }  // namespace
+
+std::unique_ptr<Kernel> MakeCopyKernel(int64_t images, int64_t image_bytes) {
+  return std::make_unique<CopyKernel>(images, image_bytes);
+}
 
 DeviceMemory CpuDevice::Allocate(size_t bytes) const {
   const auto buffer = std::make_shared<AlignedBuffer>(bytes);

@@ -120,23 +120,6 @@ std::string WhyInvalid(const ConvWorkload& w, const GatherConfig& c, const Targe
   return cuda::WhyNoBlock(target, c.threads, MakeSchedule(w, c).registers(), 0);
 }
 
-}  // namespace
-
-GatherConfig ReadConfig(const Config& config) {
-  GatherConfig c;
-  c.ic_block = config.Get("ic_block");
-  c.oc_block = config.Get("oc_block");
-  c.tile_f = config.Get("tile_f");
-  c.tile_y = config.Get("tile_y");
-  c.tile_x = config.Get("tile_x");
-  c.threads = config.Get("threads");
-  c.unroll = config.Get("unroll");
-  c.channels_first = config.Get("order") == 1;
-  return c;
-}
-
-namespace {
-
 ConfigSpace Space(const ConvWorkload& w, const Target& target) {
   std::vector<Knob> knobs = {
       {"ic_block", cuda::BlockKnob(w.ic), "channels per block of the input's layout; 0 is NHWC"},
@@ -200,6 +183,19 @@ DeviceTemplate<Schedule> Make(std::string_view name,
 }
 
 }  // namespace
+
+GatherConfig ReadConfig(const Config& config) {
+  GatherConfig c;
+  c.ic_block = config.Get("ic_block");
+  c.oc_block = config.Get("oc_block");
+  c.tile_f = config.Get("tile_f");
+  c.tile_y = config.Get("tile_y");
+  c.tile_x = config.Get("tile_x");
+  c.threads = config.Get("threads");
+  c.unroll = config.Get("unroll");
+  c.channels_first = config.Get("order") == 1;
+  return c;
+}
 }  // namespace cuda_gather
 
 const ConvTemplate& CudaDepthwiseTemplate() {

@@ -164,22 +164,6 @@ std::vector<Config> WarpParts() {
           Part(64, 128, 32, 32), Part(128, 64, 32, 32), Part(128, 128, 64, 32)};
 }
 
-}  // namespace
-
-Product ReadDirect(const ConvWorkload& w, const Config& config, const Target&) {
-  Product p = Read(w, config);
-  p.tile.unroll = config.Get("unroll");
-  return p;
-}
-
-Product ReadTensor(const ConvWorkload& w, const Config& config, const Target&) {
-  Product p = Read(w, config);
-  p.tile.tensor = config.Get("products") == 1 ? Tensor::kOne : Tensor::kThree;
-  return p;
-}
-
-namespace {
-
 Product ReadBf16(const ConvWorkload& w, const Config& config, const Target&) {
   Product p = Read(w, config);
   p.tile.tensor = Tensor::kBf16;
@@ -236,6 +220,18 @@ ConfigSpace Int8Space(const ConvWorkload& w, const Target& target) {
 }
 
 }  // namespace
+
+Product ReadDirect(const ConvWorkload& w, const Config& config, const Target&) {
+  Product p = Read(w, config);
+  p.tile.unroll = config.Get("unroll");
+  return p;
+}
+
+Product ReadTensor(const ConvWorkload& w, const Config& config, const Target&) {
+  Product p = Read(w, config);
+  p.tile.tensor = config.Get("products") == 1 ? Tensor::kOne : Tensor::kThree;
+  return p;
+}
 
 Config DirectDefault(const ConvWorkload& w, const Target& target) {
   std::vector<Config> parts = {Part(16, 64, 4, 4), Part(32, 64, 4, 4),  Part(64, 64, 4, 4),

@@ -51,15 +51,6 @@ Call ReadCall(const ConvWorkload& workload, const Config& config, const Target& 
           .tf32 = target.tf32};
 }
 
-}  // namespace
-
-std::string_view AlgorithmName(int64_t algorithm) {
-  TILESMITH_CHECK(algorithm >= 0 && algorithm < std::ssize(kAlgorithms), "algorithm {}", algorithm);
-  return kAlgorithms[static_cast<size_t>(algorithm)];
-}
-
-namespace {
-
 Support Supports(const ConvWorkload& w, const Target&) {
   if (Outputs(w.ih, w.kh, w.sh, w.ph, w.dh) != w.oh || Outputs(w.iw, w.kw, w.sw, w.pw, w.dw) != w.ow)
     return Support::No("cuDNN pads both sides alike");
@@ -91,6 +82,11 @@ Config Default(const ConvWorkload&, const Target&) {
 }
 
 }  // namespace
+
+std::string_view AlgorithmName(int64_t algorithm) {
+  TILESMITH_CHECK(algorithm >= 0 && algorithm < std::ssize(kAlgorithms), "algorithm {}", algorithm);
+  return kAlgorithms[static_cast<size_t>(algorithm)];
+}
 
 LoopFeatures FeaturesOf(const Call&) { return {}; }
 LoopNest NestOf(const Call&) { return {}; }

@@ -14,20 +14,6 @@ namespace {
 
 bool IsWhole(const ConvWorkload& w, const KernelRows& rows) { return rows.first == 0 && rows.last == w.kh; }
 
-}  // namespace
-
-KernelRows ValidKernelRows(const ConvWorkload& w, int64_t row) {
-  const int64_t top = row * w.sh - w.ph;
-  const int64_t step = w.dh + 1;
-  KernelRows rows;
-  rows.first = top < 0 ? CeilDiv(-top, step) : 0;
-  rows.last = std::clamp<int64_t>(top >= w.ih ? 0 : CeilDiv(w.ih - top, step), 0, w.kh);
-  rows.first = std::min(rows.first, rows.last);
-  return rows;
-}
-
-namespace {
-
 // Input rows of a pair that exist, counted from the first that its first output row reads.
 KernelRows PairInput(const RowGeometry& g, int64_t row) {
   const int64_t top = g.InputRow(row);
@@ -62,6 +48,16 @@ RowGroup CutLooped(const RowGeometry& g, int64_t row, int64_t last) {
 }
 
 }  // namespace
+
+KernelRows ValidKernelRows(const ConvWorkload& w, int64_t row) {
+  const int64_t top = row * w.sh - w.ph;
+  const int64_t step = w.dh + 1;
+  KernelRows rows;
+  rows.first = top < 0 ? CeilDiv(-top, step) : 0;
+  rows.last = std::clamp<int64_t>(top >= w.ih ? 0 : CeilDiv(w.ih - top, step), 0, w.kh);
+  rows.first = std::min(rows.first, rows.last);
+  return rows;
+}
 
 std::vector<RowGroup> CutRows(const RowGeometry& g, int64_t first, int64_t last) {
   std::vector<RowGroup> groups;

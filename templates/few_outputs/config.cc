@@ -163,24 +163,6 @@ Config MakeConfig(const Target& cpu, const TileSize& tile) {
   return config;
 }
 
-}  // namespace
-
-FewOutputsConfig ReadConfig(const Config& config) {
-  FewOutputsConfig c;
-  c.lanes = config.Get("lanes");
-  c.outputs = config.Get("outputs");
-  c.vectors = config.Get("vectors");
-  c.tile_rows = config.Get("tile_rows");
-  c.balance_tiles = config.Get("balance_tiles") != 0;
-  c.ic_unroll = config.Get("ic_unroll");
-  c.row_tiles = config.Get("row_tiles");
-  c.prefetch = static_cast<Prefetch>(config.Get("prefetch"));
-  c.flat_width = config.Get("flat_width");
-  return c;
-}
-
-namespace {
-
 Support Supports(const ConvWorkload& w, const Target& cpu) {
   if (w.g > 1) return Support::No("a grouped convolution");
   if (w.oc > kMaxOutputs)
@@ -237,6 +219,20 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 }
 
 }  // namespace
+
+FewOutputsConfig ReadConfig(const Config& config) {
+  FewOutputsConfig c;
+  c.lanes = config.Get("lanes");
+  c.outputs = config.Get("outputs");
+  c.vectors = config.Get("vectors");
+  c.tile_rows = config.Get("tile_rows");
+  c.balance_tiles = config.Get("balance_tiles") != 0;
+  c.ic_unroll = config.Get("ic_unroll");
+  c.row_tiles = config.Get("row_tiles");
+  c.prefetch = static_cast<Prefetch>(config.Get("prefetch"));
+  c.flat_width = config.Get("flat_width");
+  return c;
+}
 }  // namespace few_outputs
 
 const ConvTemplate& FewOutputsTemplate() {

@@ -133,21 +133,6 @@ Config MakeConfig(const Target& cpu, const GroupedWinogradConfig& c) {
   return config;
 }
 
-}  // namespace
-
-GroupedWinogradConfig ReadConfig(const Config& config) {
-  GroupedWinogradConfig c;
-  c.ic_block = config.Get("ic_block");
-  c.oc_block = config.Get("oc_block");
-  c.tile = config.Get("tile");
-  c.tile_block = config.Get("tile_block");
-  c.width_tile = config.Get("width_tile");
-  c.sums = config.Get("sums");
-  return c;
-}
-
-namespace {
-
 Support Supports(const ConvWorkload& w, const Target& cpu) {
   if (w.g == 1) return Support::No("not a grouped convolution");
   if (w.kh != 3 || w.kw != 3) return Support::No(fmt::format("a {}x{} kernel, not 3x3", w.kh, w.kw));
@@ -200,6 +185,17 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 }
 
 }  // namespace
+
+GroupedWinogradConfig ReadConfig(const Config& config) {
+  GroupedWinogradConfig c;
+  c.ic_block = config.Get("ic_block");
+  c.oc_block = config.Get("oc_block");
+  c.tile = config.Get("tile");
+  c.tile_block = config.Get("tile_block");
+  c.width_tile = config.Get("width_tile");
+  c.sums = config.Get("sums");
+  return c;
+}
 }  // namespace grouped_winograd
 
 const ConvTemplate& GroupedWinogradTemplate() {

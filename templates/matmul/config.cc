@@ -34,6 +34,8 @@ class ForwardedKernel final : public ConvKernel {
 
 Arrangement Seen(bool transposed) { return transposed ? Arrangement{{}, {0, 1, 3, 2}} : Arrangement{}; }
 
+double Bytes(int64_t floats) { return static_cast<double>(floats * kFloatBytes); }
+
 }  // namespace
 
 std::unique_ptr<ConvKernel> BuildKernel(const Schedule& s, const Target& cpu, const ConvWeights&) {
@@ -43,12 +45,6 @@ std::unique_ptr<ConvKernel> BuildKernel(const Schedule& s, const Target& cpu, co
   params.schedule = s.config;
   return std::make_unique<ForwardedKernel>(MakeMatMulKernel(request, params));
 }
-
-namespace {
-
-double Bytes(int64_t floats) { return static_cast<double>(floats * kFloatBytes); }
-
-}  // namespace
 
 int64_t Schedule::row_panels() const { return CeilDiv(workload.oh, config.panel_rows); }
 int64_t Schedule::column_panels() const { return CeilDiv(workload.oc, config.panel_columns); }
@@ -144,21 +140,6 @@ std::vector<int64_t> UpToAll(int most) {
   return values;
 }
 
-}  // namespace
-
-MatMulSchedule ReadConfig(const Config& config) {
-  return {.tile_rows = static_cast<int>(config.Get("tile_rows")),
-          .tile_vectors = static_cast<int>(config.Get("tile_vectors")),
-          .panel_rows = config.Get("panel_rows"),
-          .panel_columns = config.Get("panel_columns"),
-          .panel_terms = config.Get("panel_terms"),
-          .pack_left = config.Get("pack_left") != 0,
-          .pack_right = static_cast<Packing>(config.Get("pack_right")),
-          .rows_inner = config.Get("rows_inner") != 0};
-}
-
-namespace {
-
 Support Supports(const ConvWorkload&, const Target&) { return Support::Yes(); }
 
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
@@ -200,6 +181,17 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 }
 
 }  // namespace
+
+MatMulSchedule ReadConfig(const Config& config) {
+  return {.tile_rows = static_cast<int>(config.Get("tile_rows")),
+          .tile_vectors = static_cast<int>(config.Get("tile_vectors")),
+          .panel_rows = config.Get("panel_rows"),
+          .panel_columns = config.Get("panel_columns"),
+          .panel_terms = config.Get("panel_terms"),
+          .pack_left = config.Get("pack_left") != 0,
+          .pack_right = static_cast<Packing>(config.Get("pack_right")),
+          .rows_inner = config.Get("rows_inner") != 0};
+}
 }  // namespace matmul
 
 MatMulSchedule MatMulScheduleOf(const Config& config) { return matmul::ReadConfig(config); }

@@ -130,16 +130,6 @@ LoopNest OverWidth(const Schedule& s) {
   return nest;
 }
 
-}  // namespace
-
-LoopNest NestOf(const Schedule& s) {
-  const ConvWorkload& w = s.workload;
-  if (s.config.over_width) return OverWidth(s);
-  return OverChannels(s, IsDepthwise(w, s.in.BlockFor(w.ic), s.out.BlockFor(w.oc)));
-}
-
-namespace {
-
 constexpr int64_t kOverChannels = 0;
 constexpr int64_t kOverWidth = 1;
 // Gathered rows beyond this do not stay in a second-level cache, which the width form lives off.
@@ -170,6 +160,12 @@ int64_t RegisterTile(const Target& cpu) {
 bool FewChannelsPerGroup(const ConvWorkload& w) { return w.oc / w.g < 8 && w.oc != w.g; }
 
 }  // namespace
+
+LoopNest NestOf(const Schedule& s) {
+  const ConvWorkload& w = s.workload;
+  if (s.config.over_width) return OverWidth(s);
+  return OverChannels(s, IsDepthwise(w, s.in.BlockFor(w.ic), s.out.BlockFor(w.oc)));
+}
 
 PortableConfig ReadConfig(const Config& config) {
   PortableConfig c;

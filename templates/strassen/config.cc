@@ -220,21 +220,6 @@ std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const StrassenC
   return direct::WhyProductInvalid(ProductOf(w, c.row), c.product, cpu);
 }
 
-}  // namespace
-
-StrassenConfig ReadConfig(const Config& config, const Target& cpu) {
-  StrassenConfig c;
-  c.ic_block = config.Get("ic_block");
-  c.oc_block = config.Get("oc_block");
-  c.partition = static_cast<Partition>(config.Get("partition"));
-  c.row = config.Get("row");
-  c.rows = config.Get("rows");
-  c.product = direct::ReadProductConfig(config, cpu);
-  return c;
-}
-
-namespace {
-
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   const int64_t vector = cpu.vector_floats();
   std::vector<Knob> knobs = {
@@ -303,6 +288,17 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 }
 
 }  // namespace
+
+StrassenConfig ReadConfig(const Config& config, const Target& cpu) {
+  StrassenConfig c;
+  c.ic_block = config.Get("ic_block");
+  c.oc_block = config.Get("oc_block");
+  c.partition = static_cast<Partition>(config.Get("partition"));
+  c.row = config.Get("row");
+  c.rows = config.Get("rows");
+  c.product = direct::ReadProductConfig(config, cpu);
+  return c;
+}
 }  // namespace strassen
 
 const ConvTemplate& StrassenTemplate() {

@@ -127,14 +127,6 @@ int Guarded(const std::string& name, const std::function<int()>& work) {
   }
 }
 
-}  // namespace
-
-int RunGuarded(const std::string& name, Command& command, const std::vector<std::string>& arguments) {
-  return Guarded(name, [&] { return RunCommand(name, command, arguments); });
-}
-
-namespace {
-
 bool AsksForHelp(const std::string& argument) {
   return argument == "--help" || argument == "-h" || argument == "help";
 }
@@ -201,6 +193,10 @@ int RunArguments(std::vector<std::string> arguments) {
 }
 
 }  // namespace
+
+int RunGuarded(const std::string& name, Command& command, const std::vector<std::string>& arguments) {
+  return Guarded(name, [&] { return RunCommand(name, command, arguments); });
+}
 
 int RunCommandLine(const std::vector<std::string>& arguments) {
   return ExitCodeAfterPrinting(RunArguments(arguments));

@@ -60,23 +60,6 @@ NamedSize ParseNamedSize(const std::string& text) {
   }
 }
 
-}  // namespace
-
-SizeLimits LimitsOf(const ModelOptions& options) {
-  constexpr int64_t kMebibyte = 1 << 20;
-  SizeLimits limits;
-  if (options.max_elements > kMaxTensorElements) {
-    throw Error(ErrorCode::kUsage, fmt::format("{} must be at most {}, got {}", settings::kMaxElements,
-                                               kMaxTensorElements, options.max_elements));
-  }
-  if (options.max_elements > 0) limits.tensor_elements = options.max_elements;
-  limits.network_bytes =
-      options.max_memory == 0 ? MemoryBytes() : (Checked(options.max_memory) * kMebibyte).value();
-  return limits;
-}
-
-namespace {
-
 NetworkOptions BuiltInOptions(const ModelOptions& options) {
   NetworkOptions network;
   network.limits = LimitsOf(options);
@@ -149,6 +132,19 @@ OnnxFile ReadOnnx(const ModelOptions& options) {
 }
 
 }  // namespace
+
+SizeLimits LimitsOf(const ModelOptions& options) {
+  constexpr int64_t kMebibyte = 1 << 20;
+  SizeLimits limits;
+  if (options.max_elements > kMaxTensorElements) {
+    throw Error(ErrorCode::kUsage, fmt::format("{} must be at most {}, got {}", settings::kMaxElements,
+                                               kMaxTensorElements, options.max_elements));
+  }
+  if (options.max_elements > 0) limits.tensor_elements = options.max_elements;
+  limits.network_bytes =
+      options.max_memory == 0 ? MemoryBytes() : (Checked(options.max_memory) * kMebibyte).value();
+  return limits;
+}
 
 std::string BuiltInText() { return fmt::format("{}", fmt::join(BuiltInNames(), ", ")); }
 

@@ -288,12 +288,6 @@ class GraphTuneJobCommand : public Command {
   std::string folder_;
 };
 
-}  // namespace
-
-std::unique_ptr<Command> MakeGraphTuneJobCommand() { return std::make_unique<GraphTuneJobCommand>(); }
-
-namespace {
-
 std::string TextIfThere(const std::string& path) {
   std::error_code missing;
   return !path.empty() && std::filesystem::exists(path, missing) ? ReadTextFile(path) : "";
@@ -448,6 +442,8 @@ class FarmGraphTuner {
 };
 
 }  // namespace
+
+std::unique_ptr<Command> MakeGraphTuneJobCommand() { return std::make_unique<GraphTuneJobCommand>(); }
 
 FarmGraphTuned GraphTuneOnFarm(const FarmGraphTuneRequest& request, const WorkSinks& sinks) {
   return FarmGraphTuner(request, sinks).Run();

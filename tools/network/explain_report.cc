@@ -276,24 +276,6 @@ void AddPlans(Report& report, const ExplainedPlan& explained, size_t most_terms)
   }
 }
 
-}  // namespace
-
-void AddExplanation(Report& report, const ExplainedPlan& explained, const GraphTuningArguments& arguments,
-                    const std::optional<Layout>& layout, size_t most_terms) {
-  AddTotals(report, explained);
-  if (!explained.options.empty()) {
-    AddNode(report, explained, most_terms);
-    if (layout) AddLayout(report, explained, arguments, *layout);
-  } else if (layout) {
-    AddLayoutSummary(report, explained, *layout);
-  } else {
-    AddSummary(report, explained, most_terms);
-    if (!explained.plans.empty()) AddPlans(report, explained, most_terms);
-  }
-}
-
-namespace {
-
 constexpr size_t kShownTerms = 3;  // of each side of an inequality; the others are added up
 constexpr double kNothing = 5e-8;  // seconds that four decimals of a millisecond do not show
 
@@ -371,6 +353,20 @@ std::string SideText(Side side) {
 }
 
 }  // namespace
+
+void AddExplanation(Report& report, const ExplainedPlan& explained, const GraphTuningArguments& arguments,
+                    const std::optional<Layout>& layout, size_t most_terms) {
+  AddTotals(report, explained);
+  if (!explained.options.empty()) {
+    AddNode(report, explained, most_terms);
+    if (layout) AddLayout(report, explained, arguments, *layout);
+  } else if (layout) {
+    AddLayoutSummary(report, explained, *layout);
+  } else {
+    AddSummary(report, explained, most_terms);
+    if (!explained.plans.empty()) AddPlans(report, explained, most_terms);
+  }
+}
 
 std::string FormText(const std::optional<LayoutPair>& layouts) {
   if (!layouts) return "-";

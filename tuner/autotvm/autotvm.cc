@@ -84,19 +84,6 @@ std::optional<Record> AsOf(const ConvWorkload& workload, Record record) {
   return record;
 }
 
-}  // namespace
-
-std::vector<Record> AdoptPostOps(const Record& record, std::span<const ConvWorkload> workloads) {
-  std::vector<Record> records;
-  for (const ConvWorkload& workload : workloads) {
-    if (!SameConv(workload, record.workload)) continue;
-    if (std::optional<Record> adopted = AsOf(workload, record)) records.push_back(*std::move(adopted));
-  }
-  return records;
-}
-
-namespace {
-
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kConvTask = "conv2d_NCHWc.x86";
@@ -399,6 +386,15 @@ Json ResultOf(const Record& record) {
 constexpr std::string_view kToolPrefix = "tvm ";
 
 }  // namespace
+
+std::vector<Record> AdoptPostOps(const Record& record, std::span<const ConvWorkload> workloads) {
+  std::vector<Record> records;
+  for (const ConvWorkload& workload : workloads) {
+    if (!SameConv(workload, record.workload)) continue;
+    if (std::optional<Record> adopted = AsOf(workload, record)) records.push_back(*std::move(adopted));
+  }
+  return records;
+}
 
 ImportedRecord RecordFromAutotvm(std::string_view line) {
   const Json json = ParseJson<Json>(line);

@@ -45,14 +45,6 @@ class RandomSearcher : public Searcher {
   std::unordered_set<uint64_t> taken_;
 };
 
-}  // namespace
-
-std::unique_ptr<Searcher> MakeRandomSearcher(const SearchProblem& problem) {
-  return std::make_unique<RandomSearcher>(problem);
-}
-
-namespace {
-
 // All valid configs in the order of their indices.
 class GridSearcher : public Searcher {
  public:
@@ -82,6 +74,10 @@ class GridSearcher : public Searcher {
 };
 
 }  // namespace
+
+std::unique_ptr<Searcher> MakeRandomSearcher(const SearchProblem& problem) {
+  return std::make_unique<RandomSearcher>(problem);
+}
 
 std::unique_ptr<Searcher> MakeGridSearcher(const SearchProblem& problem) {
   return std::make_unique<GridSearcher>(problem);
