@@ -37,96 +37,48 @@ constexpr size_t CountMembers() {
 template <typename T>
 constexpr size_t kFieldCount = fields_internal::CountMembers<std::remove_cv_t<T>>();
 
+// Structured bindings have as many names as a struct has members.
+#define TILESMITH_FIELDS(count, ...) \
+  if constexpr (kCount == (count)) { \
+    auto& [__VA_ARGS__] = value;     \
+    return std::tie(__VA_ARGS__);    \
+  }
+
 // References to them, in their order. Precondition: at most kMostFields.
 template <typename T>
 constexpr auto FieldsOf(T& value) {
   static_assert(std::is_aggregate_v<std::remove_cv_t<T>>);
   constexpr size_t kCount = kFieldCount<T>;
   static_assert(kCount <= fields_internal::kMostFields, "FieldsOf needs another case");
-  if constexpr (kCount == 0) {
-    return std::tuple<>();
-  } else if constexpr (kCount == 1) {
-    auto& [m1] = value;
-    return std::tie(m1);
-  } else if constexpr (kCount == 2) {
-    auto& [m1, m2] = value;
-    return std::tie(m1, m2);
-  } else if constexpr (kCount == 3) {
-    auto& [m1, m2, m3] = value;
-    return std::tie(m1, m2, m3);
-  } else if constexpr (kCount == 4) {
-    auto& [m1, m2, m3, m4] = value;
-    return std::tie(m1, m2, m3, m4);
-  } else if constexpr (kCount == 5) {
-    auto& [m1, m2, m3, m4, m5] = value;
-    return std::tie(m1, m2, m3, m4, m5);
-  } else if constexpr (kCount == 6) {
-    auto& [m1, m2, m3, m4, m5, m6] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6);
-  } else if constexpr (kCount == 7) {
-    auto& [m1, m2, m3, m4, m5, m6, m7] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7);
-  } else if constexpr (kCount == 8) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8);
-  } else if constexpr (kCount == 9) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9);
-  } else if constexpr (kCount == 10) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10);
-  } else if constexpr (kCount == 11) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11);
-  } else if constexpr (kCount == 12) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12);
-  } else if constexpr (kCount == 13) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13);
-  } else if constexpr (kCount == 14) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14);
-  } else if constexpr (kCount == 15) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15);
-  } else if constexpr (kCount == 16) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16);
-  } else if constexpr (kCount == 17) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17);
-  } else if constexpr (kCount == 18) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18);
-  } else if constexpr (kCount == 19) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19);
-  } else if constexpr (kCount == 20) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19,
-                    m20);
-  } else if constexpr (kCount == 21) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21] =
-        value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20,
-                    m21);
-  } else if constexpr (kCount == 22) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21,
-           m22] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20,
-                    m21, m22);
-  } else if constexpr (kCount == 23) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21,
-           m22, m23] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20,
-                    m21, m22, m23);
-  } else if constexpr (kCount == 24) {
-    auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20, m21,
-           m22, m23, m24] = value;
-    return std::tie(m1, m2, m3, m4, m5, m6, m7, m8, m9, m10, m11, m12, m13, m14, m15, m16, m17, m18, m19, m20,
-                    m21, m22, m23, m24);
-  }
+  if constexpr (kCount == 0) return std::tuple<>();
+  // clang-format off
+  TILESMITH_FIELDS(1, a)
+  TILESMITH_FIELDS(2, a, b)
+  TILESMITH_FIELDS(3, a, b, c)
+  TILESMITH_FIELDS(4, a, b, c, d)
+  TILESMITH_FIELDS(5, a, b, c, d, e)
+  TILESMITH_FIELDS(6, a, b, c, d, e, f)
+  TILESMITH_FIELDS(7, a, b, c, d, e, f, g)
+  TILESMITH_FIELDS(8, a, b, c, d, e, f, g, h)
+  TILESMITH_FIELDS(9, a, b, c, d, e, f, g, h, i)
+  TILESMITH_FIELDS(10, a, b, c, d, e, f, g, h, i, j)
+  TILESMITH_FIELDS(11, a, b, c, d, e, f, g, h, i, j, k)
+  TILESMITH_FIELDS(12, a, b, c, d, e, f, g, h, i, j, k, l)
+  TILESMITH_FIELDS(13, a, b, c, d, e, f, g, h, i, j, k, l, m)
+  TILESMITH_FIELDS(14, a, b, c, d, e, f, g, h, i, j, k, l, m, n)
+  TILESMITH_FIELDS(15, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
+  TILESMITH_FIELDS(16, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
+  TILESMITH_FIELDS(17, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q)
+  TILESMITH_FIELDS(18, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
+  TILESMITH_FIELDS(19, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s)
+  TILESMITH_FIELDS(20, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t)
+  TILESMITH_FIELDS(21, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u)
+  TILESMITH_FIELDS(22, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v)
+  TILESMITH_FIELDS(23, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w)
+  TILESMITH_FIELDS(24, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x)
+  // clang-format on
 }
+
+#undef TILESMITH_FIELDS
 
 }  // namespace tilesmith

@@ -63,6 +63,7 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 AmxBf16Config ReadConfig(const Config& config) {
   return {.common = amx::ReadConfig(config), .types = ReadTypes(config)};
 }
+
 }  // namespace amx_bf16
 
 const ConvTemplate& AmxBf16Template() {

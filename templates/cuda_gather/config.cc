@@ -196,6 +196,7 @@ GatherConfig ReadConfig(const Config& config) {
   c.channels_first = config.Get("order") == 1;
   return c;
 }
+
 }  // namespace cuda_gather
 
 const ConvTemplate& CudaDepthwiseTemplate() {

@@ -233,6 +233,7 @@ FewOutputsConfig ReadConfig(const Config& config) {
   c.flat_width = config.Get("flat_width");
   return c;
 }
+
 }  // namespace few_outputs
 
 const ConvTemplate& FewOutputsTemplate() {

@@ -196,6 +196,7 @@ GroupedWinogradConfig ReadConfig(const Config& config) {
   c.sums = config.Get("sums");
   return c;
 }
+
 }  // namespace grouped_winograd
 
 const ConvTemplate& GroupedWinogradTemplate() {

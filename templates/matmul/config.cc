@@ -192,6 +192,7 @@ MatMulSchedule ReadConfig(const Config& config) {
           .pack_right = static_cast<Packing>(config.Get("pack_right")),
           .rows_inner = config.Get("rows_inner") != 0};
 }
+
 }  // namespace matmul
 
 MatMulSchedule MatMulScheduleOf(const Config& config) { return matmul::ReadConfig(config); }

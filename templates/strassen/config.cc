@@ -299,6 +299,7 @@ StrassenConfig ReadConfig(const Config& config, const Target& cpu) {
   c.product = direct::ReadProductConfig(config, cpu);
   return c;
 }
+
 }  // namespace strassen
 
 const ConvTemplate& StrassenTemplate() {
