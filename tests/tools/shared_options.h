@@ -72,13 +72,13 @@ inline std::map<std::string, std::map<std::string, ArgumentDescription>> Declare
   const Names wanted = {"tune", "graph-tune", "optimize", "explain", "bench", "run", "quantize"};
   std::map<std::string, std::map<std::string, ArgumentDescription>> declared;
   for (const std::unique_ptr<Command>& command : MakeCommands()) {
-    if (!wanted.contains(std::string(command->Name()))) continue;
+    if (!wanted.contains(std::string(command->texts().name))) continue;
     Args args;
     command->Declare(args);
     for (const ArgumentDescription& argument : args.Describe()) {
       std::istringstream names(argument.names);
       for (std::string name; std::getline(names, name, ',');)
-        if (name.starts_with("--")) declared[std::string(command->Name())][name] = argument;
+        if (name.starts_with("--")) declared[std::string(command->texts().name)][name] = argument;
     }
   }
   EXPECT_EQ(declared.size(), wanted.size());

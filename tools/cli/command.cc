@@ -41,9 +41,9 @@ std::string CommandsText(const Menu& menu) {
   std::string text =
       fmt::format("usage: {0} COMMAND ...     ({0} COMMAND --help explains one)\n\n", menu.prefix);
   for (const auto& command : menu.commands) {
-    if (command->Hidden()) continue;
-    const std::string purpose = Wrapped(std::string(command->Purpose()), HelpWidth(), kIndent);
-    text += fmt::format("  {:<13} {}\n", command->Name(), purpose);
+    if (command->texts().hidden) continue;
+    const std::string purpose = Wrapped(std::string(command->texts().purpose), HelpWidth(), kIndent);
+    text += fmt::format("  {:<13} {}\n", command->texts().name, purpose);
   }
   return text;
 }
@@ -78,9 +78,9 @@ std::string ShellLines(std::string_view command) {
 
 std::string HelpText(const std::string& name, const Command& command, const Args& args) {
   std::string text =
-      fmt::format("{}\n{}\nExamples:\n", Wrapped(std::string(command.Purpose()), HelpWidth(), 0),
+      fmt::format("{}\n{}\nExamples:\n", Wrapped(std::string(command.texts().purpose), HelpWidth(), 0),
                   args.Help(name, HelpWidth()));
-  for (std::string_view rest = command.Examples(); !rest.empty();) {
+  for (std::string_view rest = command.texts().examples; !rest.empty();) {
     const size_t end = std::min(rest.find('\n'), rest.size());
     text += fmt::format("  {}\n", ShellLines(rest.substr(0, end)));
     rest.remove_prefix(std::min(end + 1, rest.size()));
@@ -143,11 +143,11 @@ std::vector<std::string> HelpLast(std::vector<std::string> arguments) {
 int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
   const std::string& name = arguments[0];
   const auto found = std::find_if(menu.commands.begin(), menu.commands.end(),
-                                  [&](const auto& command) { return command->Name() == name; });
+                                  [&](const auto& command) { return command->texts().name == name; });
   if (found == menu.commands.end()) {
     std::vector<std::string> known;
     for (const auto& command : menu.commands) {
-      if (!command->Hidden()) known.emplace_back(command->Name());
+      if (!command->texts().hidden) known.emplace_back(command->texts().name);
     }
     const bool is_first = menu.prefix == "tilesmith";
     if (name.starts_with("--")) known = {"--help"};
@@ -165,7 +165,7 @@ int RunFromMenu(const Menu& menu, const std::vector<std::string>& arguments) {
   const auto commands = group->Commands();
   const bool help = !rest.empty() && AsksForHelp(rest[0]);
   if (rest.size() > 1 || (!rest.empty() && !help)) return RunFromMenu({full_name, commands}, HelpLast(rest));
-  const std::string text = fmt::format("{}\n{}", group->Purpose(), CommandsText({full_name, commands}));
+  const std::string text = fmt::format("{}\n{}", group->texts().purpose, CommandsText({full_name, commands}));
   help ? PrintOut(text) : PrintErr(text);
   return help ? 0 : static_cast<int>(ErrorCode::kUsage);
 }

@@ -11,23 +11,31 @@
 
 namespace tilesmith {
 
+struct CommandTexts {
+  std::string_view name;
+  std::string_view purpose;        // one line
+  std::string_view examples = "";  // whole command lines, one a line
+  bool hidden = false;             // not in the list: for other programs than people
+};
+
 class Command {
  public:
+  explicit Command(const CommandTexts& texts) : texts_(texts) {}
   virtual ~Command() = default;
-  virtual std::string_view Name() const = 0;
-  virtual std::string_view Purpose() const = 0;   // one line
-  virtual std::string_view Examples() const = 0;  // whole command lines, one a line
-  virtual bool Hidden() const { return false; }   // not in the list: for other programs than people
+  const CommandTexts& texts() const { return texts_; }
   virtual void Declare(Args& args) = 0;
   // Called after the arguments are parsed. Returns the exit code; throws Error.
   virtual int Run() = 0;
+
+ private:
+  const CommandTexts texts_;
 };
 
 // A command that only has commands of its own.
 class CommandGroup : public Command {
  public:
+  using Command::Command;
   virtual std::vector<std::unique_ptr<Command>> Commands() const = 0;
-  std::string_view Examples() const final { return ""; }
   void Declare(Args&) final {}
   int Run() final { return 0; }
 };

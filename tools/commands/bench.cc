@@ -55,18 +55,16 @@ Table TransformTable(const DevicePtr& machine) {
 
 class BenchCommand : public Command {
  public:
-  std::string_view Name() const override { return "bench"; }
-  std::string_view Purpose() const override {
-    return "Time convolutions and networks beside oneDNN and, if it is there, ONNX Runtime; on a GPU beside "
-           "cuDNN";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith bench resnet50 --plan resnet50.plan.jsonl\n"
-           "tilesmith bench --suite all --log suites.jsonl --csv suites.csv\n"
-           "tilesmith bench ic64ih56oc64oh56kh3ph1 --time 2s\n"
-           "tilesmith bench resnet50 --sweep threads,streams\n"
-           "tilesmith bench --transforms";
-  }
+  BenchCommand()
+      : Command({.name = "bench",
+                 .purpose = "Time convolutions and networks beside oneDNN and, if it is there, ONNX Runtime; "
+                            "on a GPU beside "
+                            "cuDNN",
+                 .examples = "tilesmith bench resnet50 --plan resnet50.plan.jsonl\n"
+                             "tilesmith bench --suite all --log suites.jsonl --csv suites.csv\n"
+                             "tilesmith bench ic64ih56oc64oh56kh3ph1 --time 2s\n"
+                             "tilesmith bench resnet50 --sweep threads,streams\n"
+                             "tilesmith bench --transforms"}) {}
   void Declare(Args& args) override {
     args_ = &args;
     DeclareTargets(args, &request_.targets);

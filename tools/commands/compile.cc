@@ -21,16 +21,14 @@ namespace {
 
 class CompileCommand : public Command {
  public:
-  std::string_view Name() const override { return "compile"; }
-  std::string_view Purpose() const override {
-    return "Write a network's steps, code and weights to one file, which runs where it lies";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith compile resnet50 --plan resnet50.plan.jsonl -o resnet50.tsc\n"
-           "tilesmith compile resnet18 -o resnet18.tsc --for avx2 --for avx512 --for-threads 1 --for-threads "
-           "2\n"
-           "tilesmith run resnet18.tsc";
-  }
+  CompileCommand()
+      : Command({.name = "compile",
+                 .purpose = "Write a network's steps, code and weights to one file, which runs where it lies",
+                 .examples = "tilesmith compile resnet50 --plan resnet50.plan.jsonl -o resnet50.tsc\n"
+                             "tilesmith compile resnet18 -o resnet18.tsc --for avx2 --for avx512 "
+                             "--for-threads 1 --for-threads "
+                             "2\n"
+                             "tilesmith run resnet18.tsc"}) {}
   void Declare(Args& args) override {
     args_ = &args;
     DeclareModelOptions(args, &model_);

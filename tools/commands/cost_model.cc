@@ -17,14 +17,12 @@ constexpr size_t kMaxRowsShown = 20;
 
 class CostModelCommand : public Command {
  public:
-  std::string_view Name() const override { return "cost-model"; }
-  std::string_view Purpose() const override {
-    return "Train a cost model on tuning logs, or show a saved one: what it looks at, how well it orders";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith cost-model --log resnet18.jsonl --log resnet50.jsonl -o model.json\n"
-           "tilesmith cost-model --model model.json --log vgg19.jsonl";
-  }
+  CostModelCommand()
+      : Command({.name = "cost-model",
+                 .purpose = "Train a cost model on tuning logs, or show a saved one: what it looks at, how "
+                            "well it orders",
+                 .examples = "tilesmith cost-model --log resnet18.jsonl --log resnet50.jsonl -o model.json\n"
+                             "tilesmith cost-model --model model.json --log vgg19.jsonl"}) {}
 
   void Declare(Args& args) override {
     args.Texts("--log", &logs_, "Tuning log; several times for several", "LOG");

@@ -9,14 +9,11 @@ namespace {
 
 class DoctorCommand : public Command {
  public:
-  std::string_view Name() const override { return "doctor"; }
-  std::string_view Purpose() const override {
-    return "Find out whether this machine's timings can be trusted";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith doctor\n"
-           "tilesmith doctor --threads 1 --json";
-  }
+  DoctorCommand()
+      : Command({.name = "doctor",
+                 .purpose = "Find out whether this machine's timings can be trusted",
+                 .examples = "tilesmith doctor\n"
+                             "tilesmith doctor --threads 1 --json"}) {}
   void Declare(Args& args) override {
     DeclareMachineOptions(args, &machine_options_);
     args.Flag("--json", &json_, "Print JSON");
@@ -24,7 +21,7 @@ class DoctorCommand : public Command {
 
   int Run() override {
     const DevicePtr machine = OpenMachine(machine_options_);
-    RequireCpu(machine, Name());
+    RequireCpu(machine, texts().name);
     const PinnedTeam team(machine);
     Report report;
     Table& table = report.AddTable({"checks",

@@ -18,15 +18,13 @@ constexpr size_t kShownTerms = 12;  // and changes of a plan, as text
 
 class ExplainCommand : public Command {
  public:
-  std::string_view Name() const override { return "explain"; }
-  std::string_view Purpose() const override {
-    return "Why this layout and not that one: what each would cost the whole network";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith explain resnet50 --log resnet50.jsonl\n"
-           "tilesmith explain resnet50 layer1.0.conv2 --log resnet50.jsonl --layout NCHW16c\n"
-           "tilesmith explain resnet50 --log resnet50.jsonl --plan resnet50.plan.jsonl --json";
-  }
+  ExplainCommand()
+      : Command({.name = "explain",
+                 .purpose = "Why this layout and not that one: what each would cost the whole network",
+                 .examples =
+                     "tilesmith explain resnet50 --log resnet50.jsonl\n"
+                     "tilesmith explain resnet50 layer1.0.conv2 --log resnet50.jsonl --layout NCHW16c\n"
+                     "tilesmith explain resnet50 --log resnet50.jsonl --plan resnet50.plan.jsonl --json"}) {}
   void Declare(Args& args) override {
     args_ = &args;
     DeclareModelOptions(args, &arguments_.model);

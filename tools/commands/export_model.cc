@@ -9,9 +9,10 @@ namespace {
 
 class ExportModelCommand : public Command {
  public:
-  std::string_view Name() const override { return "export"; }
-  std::string_view Purpose() const override { return "Write a built-in network as an ONNX file"; }
-  std::string_view Examples() const override { return "tilesmith export resnet50 -o resnet50.onnx"; }
+  ExportModelCommand()
+      : Command({.name = "export",
+                 .purpose = "Write a built-in network as an ONNX file",
+                 .examples = "tilesmith export resnet50 -o resnet50.onnx"}) {}
   void Declare(Args& args) override {
     args.Positional("NETWORK", &model_.model, "A built-in network: " + BuiltInText());
     DeclareInputOptions(args, &model_);

@@ -29,16 +29,14 @@ namespace {
 
 class GraphTuneCommand : public Command {
  public:
-  explicit GraphTuneCommand(std::string plan_shown) : plan_shown_(std::move(plan_shown)) {}
-  std::string_view Name() const override { return "graph-tune"; }
-  std::string_view Purpose() const override {
-    return "Choose schedule and layouts of every node of a network, from a tuning log";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith graph-tune resnet50 --log resnet50.jsonl -o resnet50.plan.jsonl\n"
-           "tilesmith graph-tune squeezenet1_1 --default-schedules -o plan.jsonl\n"
-           "tilesmith graph-tune resnet50 --log resnet50.jsonl -o plan.jsonl --farm redis://queue:6379/0";
-  }
+  explicit GraphTuneCommand(std::string plan_shown)
+      : Command({.name = "graph-tune",
+                 .purpose = "Choose schedule and layouts of every node of a network, from a tuning log",
+                 .examples = "tilesmith graph-tune resnet50 --log resnet50.jsonl -o resnet50.plan.jsonl\n"
+                             "tilesmith graph-tune squeezenet1_1 --default-schedules -o plan.jsonl\n"
+                             "tilesmith graph-tune resnet50 --log resnet50.jsonl -o plan.jsonl --farm "
+                             "redis://queue:6379/0"}),
+        plan_shown_(std::move(plan_shown)) {}
   void Declare(Args& args) override {
     args_ = &args;
     DeclareModelOptions(args, &request_.arguments.model);

@@ -33,7 +33,7 @@
 #include "tools/commands/commands.h"
 #include "tuner/farm/farm_job.h"
 #include "tuner/measure/child_process.h"
-#include "tuner/records/json_fields.h"
+#include "tuner/records/json_struct.h"
 
 namespace tilesmith {
 namespace {
@@ -71,19 +71,6 @@ std::set<std::string> JobOptions() {
 
 constexpr double kMaxJobSeconds = 12 * 3600;  // that nobody would ask for
 constexpr size_t kMaxWarnings = 20, kMaxTextBytes = 1000;
-
-std::vector<std::string> TextsField(const json& object, const char* name) {
-  const json& texts = JsonField(object, name);
-  if (!texts.is_array()) throw Error(ErrorCode::kUsage, fmt::format("field \"{}\" is no array", name));
-  std::vector<std::string> values;
-  for (const json& text : texts) {
-    if (!text.is_string()) throw Error(ErrorCode::kUsage, fmt::format("field \"{}\" holds no text", name));
-    values.push_back(text.get<std::string>());
-  }
-  return values;
-}
-
-std::string Dump(const json& object) { return object.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 // What a child process has written to its folder, as far as it was not seen yet.
 class FolderNews {
@@ -166,35 +153,35 @@ bool IsModelFileName(std::string_view name) {
   return IsFarmName(name) && name.ends_with(".onnx") && name[0] != '.' && name[0] != '-';
 }
 
-std::string ToText(const GraphTuneJob& job) {
-  return Dump({{"model", job.model},
-               {"options", job.options},
-               {"log", job.log},
-               {"save", job.save},
-               {"report", job.report},
-               {"plan_shown", job.plan_shown},
-               {"command", job.command},
-               {"columns", job.columns}});
-}
+template <>
+inline constexpr auto kFields<GraphTuneJob> = std::tuple(
+    StructField{"model", &GraphTuneJob::model}, StructField{"options", &GraphTuneJob::options},
+    StructField{"log", &GraphTuneJob::log}, StructField{"save", &GraphTuneJob::save},
+    StructField{"report", &GraphTuneJob::report}, StructField{"plan_shown", &GraphTuneJob::plan_shown},
+    StructField{"command", &GraphTuneJob::command}, StructField{"columns", &GraphTuneJob::columns});
+
+template <>
+inline constexpr auto kFields<GraphTuneJobNews> = std::tuple(
+    StructField{"stage", &GraphTuneJobNews::stage}, StructField{"warnings", &GraphTuneJobNews::warnings},
+    StructField{"error", &GraphTuneJobNews::error},
+    StructField{"code", &GraphTuneJobNews::code, Presence::kOptional});
+
+std::string ToText(const GraphTuneJob& job) { return JsonLine(json_struct::ObjectOf(job)); }
+std::string ToText(const GraphTuneJobNews& news) { return JsonLine(json_struct::ObjectOf(news)); }
 
 GraphTuneJob GraphTuneJobFromText(const std::string& text) {
-  const json object = ParseJson(text);
-  GraphTuneJob job;
-  job.model = JsonGet<std::string>(object, "model");
+  auto job = json_struct::StructOf<GraphTuneJob>(ParseJson(text));
   if (!IsBuiltInNetwork(job.model) && !IsModelFileName(job.model))
     throw Error(ErrorCode::kUsage, "field \"model\" is neither a built-in network nor FILE.onnx");
-  job.options = TextsField(object, "options");
   for (const std::string& option : job.options) {
     if (!IsJobOption(option))
       throw Error(ErrorCode::kUsage, "does not take " + option.substr(0, option.find('=')));
   }
-  job.log = JsonGet<bool>(object, "log");
-  job.save = JsonGet<bool>(object, "save");
-  job.report = JsonGet<bool>(object, "report");
-  job.plan_shown = JsonGet<std::string>(object, "plan_shown");
-  job.command = JsonGet<std::string>(object, "command");
-  job.columns = JsonGet<int64_t>(object, "columns");
   return job;
+}
+
+GraphTuneJobNews GraphTuneJobNewsFromText(const std::string& text) {
+  return json_struct::StructOf<GraphTuneJobNews>(ParseJson(text));
 }
 
 std::vector<std::string> ArgumentsOf(const GraphTuneJob& job) {
@@ -205,22 +192,6 @@ std::vector<std::string> ArgumentsOf(const GraphTuneJob& job) {
   if (job.report) arguments.push_back(fmt::format("--report={}", kReport));
   arguments.insert(arguments.end(), job.options.begin(), job.options.end());
   return arguments;
-}
-
-std::string ToText(const GraphTuneJobNews& news) {
-  json object = {{"stage", news.stage}, {"warnings", news.warnings}, {"error", news.error}};
-  if (news.code) object["code"] = *news.code;
-  return Dump(object);
-}
-
-GraphTuneJobNews GraphTuneJobNewsFromText(const std::string& text) {
-  const json object = ParseJson(text);
-  GraphTuneJobNews news;
-  news.stage = JsonGet<std::string>(object, "stage");
-  news.warnings = TextsField(object, "warnings");
-  news.error = JsonGet<std::string>(object, "error");
-  if (object.contains("code")) news.code = JsonGet<int>(object, "code");
-  return news;
 }
 
 std::optional<FarmJobResult> DoGraphTuneJob(const FarmJobDesk& desk) {
@@ -251,12 +222,11 @@ namespace {
 // With standard input from a worker, whose end is this one's, too.
 class GraphTuneJobCommand : public Command {
  public:
-  std::string_view Name() const override { return "graph-tune-job"; }
-  std::string_view Purpose() const override {
-    return "Do a farm's graph-tune, for a worker, which starts this itself";
-  }
-  std::string_view Examples() const override { return "tilesmith graph-tune-job FOLDER"; }
-  bool Hidden() const override { return true; }
+  GraphTuneJobCommand()
+      : Command({.name = "graph-tune-job",
+                 .purpose = "Do a farm's graph-tune, for a worker, which starts this itself",
+                 .examples = "tilesmith graph-tune-job FOLDER",
+                 .hidden = true}) {}
   void Declare(Args& args) override { args.Positional("FOLDER", &folder_, "What the job has brought"); }
 
   int Run() override {

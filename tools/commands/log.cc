@@ -6,10 +6,8 @@ namespace {
 
 class LogCommand : public CommandGroup {
  public:
-  std::string_view Name() const override { return "log"; }
-  std::string_view Purpose() const override {
-    return "Sum up, merge, verify, explain and convert tuning logs";
-  }
+  LogCommand()
+      : CommandGroup({.name = "log", .purpose = "Sum up, merge, verify, explain and convert tuning logs"}) {}
   std::vector<std::unique_ptr<Command>> Commands() const override {
     std::vector<std::unique_ptr<Command>> commands;
     commands.push_back(MakeLogBestCommand());

@@ -11,10 +11,11 @@ namespace {
 
 class ManualCommand : public Command {
  public:
-  std::string_view Name() const override { return "manual"; }
-  std::string_view Purpose() const override { return "Write man pages and shell completion into a folder"; }
-  std::string_view Examples() const override { return "tilesmith manual build/manual"; }
-  bool Hidden() const override { return true; }
+  ManualCommand()
+      : Command({.name = "manual",
+                 .purpose = "Write man pages and shell completion into a folder",
+                 .examples = "tilesmith manual build/manual",
+                 .hidden = true}) {}
   void Declare(Args& args) override { args.Positional("FOLDER", &folder_, "Where to"); }
   int Run() override {
     const std::filesystem::path folder = folder_;

@@ -25,15 +25,15 @@ namespace {
 
 class MeasureSpaceCommand : public Command {
  public:
-  std::string_view Name() const override { return "measure-space"; }
-  std::string_view Purpose() const override {
-    return "Measure every valid config of a space, so that searchers can be compared on it (see simulate)";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith measure-space ic64ih56oc64oh56kh3ph1 --template direct -o direct_64.space \\\n"
-           "  --keep \"ic_block=16 oc_block=16 ic_pass=0 ic_unroll=4,8 prefetch=0\"\n"
-           "tilesmith measure-space ic64ih56oc64oh56kh3ph1 -o direct_64.space --resume";
-  }
+  MeasureSpaceCommand()
+      : Command(
+            {.name = "measure-space",
+             .purpose = "Measure every valid config of a space, so that searchers can be compared on it (see "
+                        "simulate)",
+             .examples =
+                 "tilesmith measure-space ic64ih56oc64oh56kh3ph1 --template direct -o direct_64.space \\\n"
+                 "  --keep \"ic_block=16 oc_block=16 ic_pass=0 ic_unroll=4,8 prefetch=0\"\n"
+                 "tilesmith measure-space ic64ih56oc64oh56kh3ph1 -o direct_64.space --resume"}) {}
 
   void Declare(Args& args) override {
     args.Positional("WORKLOAD", &workload_, "In benchdnn's form: mb1ic64ih56oc64oh56kh3ph1+bias+relu");

@@ -10,10 +10,11 @@ namespace {
 
 class MeasureWorkerCommand : public Command {
  public:
-  std::string_view Name() const override { return "measure-worker"; }
-  std::string_view Purpose() const override { return "Measure trials for a tuner, which starts this itself"; }
-  std::string_view Examples() const override { return "tilesmith measure-worker"; }
-  bool Hidden() const override { return true; }
+  MeasureWorkerCommand()
+      : Command({.name = "measure-worker",
+                 .purpose = "Measure trials for a tuner, which starts this itself",
+                 .examples = "tilesmith measure-worker",
+                 .hidden = true}) {}
   void Declare(Args& args) override {
     DeclareTarget(args, &machine_.target);
     DeclareRounding(args, &machine_.precision);

@@ -21,12 +21,11 @@ namespace {
 
 class NetworkWorkerCommand : public Command {
  public:
-  std::string_view Name() const override { return "network-worker"; }
-  std::string_view Purpose() const override {
-    return "Run a network for bench or tools/bench-rivals, which start this themselves";
-  }
-  std::string_view Examples() const override { return "tilesmith network-worker resnet50"; }
-  bool Hidden() const override { return true; }
+  NetworkWorkerCommand()
+      : Command({.name = "network-worker",
+                 .purpose = "Run a network for bench or tools/bench-rivals, which start this themselves",
+                 .examples = "tilesmith network-worker resnet50",
+                 .hidden = true}) {}
   void Declare(Args& args) override {
     DeclareModelOptions(args, &model_);
     args.Text("--plan", &plan_path_, "Plan to run the network with", "PLAN");

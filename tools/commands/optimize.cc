@@ -24,15 +24,14 @@ namespace {
 
 class OptimizeCommand : public Command {
  public:
-  std::string_view Name() const override { return "optimize"; }
-  std::string_view Purpose() const override {
-    return "Tune a network and choose its schedules and layouts, with a plan at any moment";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith optimize resnet50 -o resnet50.plan.jsonl\n"
-           "tilesmith optimize model.onnx --for 10m -o model.plan.jsonl --log model.jsonl\n"
-           "tilesmith optimize model.onnx --for 5m -o model.plan.jsonl --log model.jsonl --resume";
-  }
+  OptimizeCommand()
+      : Command(
+            {.name = "optimize",
+             .purpose = "Tune a network and choose its schedules and layouts, with a plan at any moment",
+             .examples =
+                 "tilesmith optimize resnet50 -o resnet50.plan.jsonl\n"
+                 "tilesmith optimize model.onnx --for 10m -o model.plan.jsonl --log model.jsonl\n"
+                 "tilesmith optimize model.onnx --for 5m -o model.plan.jsonl --log model.jsonl --resume"}) {}
 
   void Declare(Args& args) override {
     DeclareModelOptions(args, &request_.arguments.model);

@@ -16,14 +16,12 @@ namespace {
 
 class QuantizeCommand : public Command {
  public:
-  std::string_view Name() const override { return "quantize"; }
-  std::string_view Purpose() const override {
-    return "Write a network with 8-bit integers (QDQ), calibrated on inputs, and its error";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith quantize model.onnx --calibrate images.npz -o model.int8.onnx\n"
-           "tilesmith quantize model.onnx --calibrate images/ --method mse --keep-last -o model.int8.onnx";
-  }
+  QuantizeCommand()
+      : Command({.name = "quantize",
+                 .purpose = "Write a network with 8-bit integers (QDQ), calibrated on inputs, and its error",
+                 .examples = "tilesmith quantize model.onnx --calibrate images.npz -o model.int8.onnx\n"
+                             "tilesmith quantize model.onnx --calibrate images/ --method mse --keep-last -o "
+                             "model.int8.onnx"}) {}
   void Declare(Args& args) override {
     DeclareModelOptions(args, &request_.model);
     args.Texts(

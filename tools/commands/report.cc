@@ -13,14 +13,14 @@ namespace {
 
 class ReportCommand : public Command {
  public:
-  std::string_view Name() const override { return "report"; }
-  std::string_view Purpose() const override {
-    return "A page to look at, of a network that was tuned: figures, charts, the plan and why it is so";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith report resnet50.jsonl resnet50.plan.jsonl -o report.html\n"
-           "tilesmith report model.jsonl model.plan.jsonl bench.json --model model.onnx -o report.html";
-  }
+  ReportCommand()
+      : Command(
+            {.name = "report",
+             .purpose =
+                 "A page to look at, of a network that was tuned: figures, charts, the plan and why it is so",
+             .examples = "tilesmith report resnet50.jsonl resnet50.plan.jsonl -o report.html\n"
+                         "tilesmith report model.jsonl model.plan.jsonl bench.json --model model.onnx -o "
+                         "report.html"}) {}
   void Declare(Args& args) override {
     args_ = &args;
     args.Positional("LOG", &request_.log_path, "Tuning log, as `tilesmith tune` or `optimize` writes it");

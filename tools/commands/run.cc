@@ -30,14 +30,13 @@ namespace {
 
 class RunNetworkCommand : public Command {
  public:
-  std::string_view Name() const override { return "run"; }
-  std::string_view Purpose() const override { return "Run a network, and say how long it takes and where"; }
-  std::string_view Examples() const override {
-    return "tilesmith run resnet50 --plan resnet50.plan.jsonl --runs 100 --profile\n"
-           "tilesmith run model.onnx --input data=image.npy --output result.npz --check\n"
-           "tilesmith run resnet18 --trace trace.json --csv steps.csv\n"
-           "tilesmith run resnet18.tsc";
-  }
+  RunNetworkCommand()
+      : Command({.name = "run",
+                 .purpose = "Run a network, and say how long it takes and where",
+                 .examples = "tilesmith run resnet50 --plan resnet50.plan.jsonl --runs 100 --profile\n"
+                             "tilesmith run model.onnx --input data=image.npy --output result.npz --check\n"
+                             "tilesmith run resnet18 --trace trace.json --csv steps.csv\n"
+                             "tilesmith run resnet18.tsc"}) {}
   void Declare(Args& args) override {
     args_ = &args;
     DeclareModelOptions(args, &model_);

@@ -36,14 +36,12 @@ constexpr int64_t kMaxSeeds = 100000, kMaxTrials = 1000000;
 
 class SimulateCommand : public Command {
  public:
-  std::string_view Name() const override { return "simulate"; }
-  std::string_view Purpose() const override {
-    return "Replay searchers on measured spaces: how many trials until the best is found";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith simulate tools/measured_spaces/*.space\n"
-           "tilesmith simulate tools/measured_spaces/*.space --tuner xgb --history resnet18.jsonl --curve";
-  }
+  SimulateCommand()
+      : Command({.name = "simulate",
+                 .purpose = "Replay searchers on measured spaces: how many trials until the best is found",
+                 .examples = "tilesmith simulate tools/measured_spaces/*.space\n"
+                             "tilesmith simulate tools/measured_spaces/*.space --tuner xgb --history "
+                             "resnet18.jsonl --curve"}) {}
 
   void Declare(Args& args) override {
     args.Positionals("SPACE", &paths_, "Files of measure-space");

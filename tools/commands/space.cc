@@ -69,14 +69,11 @@ std::string PairsText(const std::set<LayoutPair>& pairs) {
 
 class SpaceCommand : public Command {
  public:
-  std::string_view Name() const override { return "space"; }
-  std::string_view Purpose() const override {
-    return "Show what can be tuned about a convolution, template by template";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith space ic64ih56oc64oh56kh3ph1+bias+relu\n"
-           "tilesmith space g32ic32ih112oc32oh112kh3ph1 --max-isa avx2";
-  }
+  SpaceCommand()
+      : Command({.name = "space",
+                 .purpose = "Show what can be tuned about a convolution, template by template",
+                 .examples = "tilesmith space ic64ih56oc64oh56kh3ph1+bias+relu\n"
+                             "tilesmith space g32ic32ih112oc32oh112kh3ph1 --max-isa avx2"}) {}
   void Declare(Args& args) override {
     args.Positional("WORKLOAD", &workload_, "In benchdnn's form: mb1ic64ih56oc64oh56kh3ph1+bias+relu");
     args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"}, "Assume no wider instructions");

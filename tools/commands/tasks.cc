@@ -12,13 +12,12 @@ namespace {
 
 class TasksCommand : public Command {
  public:
-  std::string_view Name() const override { return "tasks"; }
-  std::string_view Purpose() const override { return "List a network's distinct convolutions"; }
-  std::string_view Examples() const override {
-    return "tilesmith tasks resnet50\n"
-           "tilesmith tasks resnet18 --batch 8 --json\n"
-           "tilesmith tasks model.onnx --input-shape input=1x3x256x256";
-  }
+  TasksCommand()
+      : Command({.name = "tasks",
+                 .purpose = "List a network's distinct convolutions",
+                 .examples = "tilesmith tasks resnet50\n"
+                             "tilesmith tasks resnet18 --batch 8 --json\n"
+                             "tilesmith tasks model.onnx --input-shape input=1x3x256x256"}) {}
   void Declare(Args& args) override {
     DeclareModelOptions(args, &model_);
     args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"}, "Assume no wider instructions");

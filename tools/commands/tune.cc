@@ -26,16 +26,14 @@ namespace {
 
 class TuneCommand : public Command {
  public:
-  std::string_view Name() const override { return "tune"; }
-  std::string_view Purpose() const override {
-    return "Search for the fastest schedule of each convolution by measuring";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith tune resnet50 -o resnet50.jsonl --time-budget 8m\n"
-           "tilesmith tune ic256ih14oc256oh14kh3ph1+bias+relu -o conv.jsonl --trials 500 --tuner random\n"
-           "tilesmith tune model.onnx -o model.jsonl --resume\n"
-           "tilesmith tune resnet50 -o resnet50.jsonl --farm redis://queue:6379/0";
-  }
+  TuneCommand()
+      : Command({.name = "tune",
+                 .purpose = "Search for the fastest schedule of each convolution by measuring",
+                 .examples = "tilesmith tune resnet50 -o resnet50.jsonl --time-budget 8m\n"
+                             "tilesmith tune ic256ih14oc256oh14kh3ph1+bias+relu -o conv.jsonl --trials 500 "
+                             "--tuner random\n"
+                             "tilesmith tune model.onnx -o model.jsonl --resume\n"
+                             "tilesmith tune resnet50 -o resnet50.jsonl --farm redis://queue:6379/0"}) {}
 
   void Declare(Args& args) override {
     DeclareTargets(args, &target_);

@@ -39,15 +39,12 @@ std::string NewWorkerId(const std::string& host) {
 
 class WorkerCommand : public Command {
  public:
-  std::string_view Name() const override { return "worker"; }
-  std::string_view Purpose() const override {
-    return "Measure trials on this machine for a farm, or show the farm's workers";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith worker --farm redis://queue:6379/0\n"
-           "tilesmith worker --farm redis://queue:6379/0 --class rack7\n"
-           "tilesmith worker --farm redis://queue:6379/0 --list";
-  }
+  WorkerCommand()
+      : Command({.name = "worker",
+                 .purpose = "Measure trials on this machine for a farm, or show the farm's workers",
+                 .examples = "tilesmith worker --farm redis://queue:6379/0\n"
+                             "tilesmith worker --farm redis://queue:6379/0 --class rack7\n"
+                             "tilesmith worker --farm redis://queue:6379/0 --list"}) {}
   void Declare(Args& args) override {
     args.Text("--farm", &url_,
               "The farm's Redis: redis://HOST:PORT/DB or unix:///PATH, a password being in REDISCLI_AUTH",

@@ -26,14 +26,11 @@ namespace {
 
 class LogDistillCommand : public Command {
  public:
-  std::string_view Name() const override { return "distill"; }
-  std::string_view Purpose() const override {
-    return "Keep what a graph tuner needs: the best of each pair of layouts";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith log distill resnet50.jsonl -o resnet50.best.jsonl\n"
-           "tilesmith log distill a.jsonl b.jsonl -o best.jsonl --top 3";
-  }
+  LogDistillCommand()
+      : Command({.name = "distill",
+                 .purpose = "Keep what a graph tuner needs: the best of each pair of layouts",
+                 .examples = "tilesmith log distill resnet50.jsonl -o resnet50.best.jsonl\n"
+                             "tilesmith log distill a.jsonl b.jsonl -o best.jsonl --top 3"}) {}
   void Declare(Args& args) override {
     args.Positionals("LOG", &paths_, "Tuning logs");
     args.Text("-o,--output", &output_, "Log to write; replaced when it exists", "LOG");
@@ -65,14 +62,11 @@ class LogDistillCommand : public Command {
 
 class LogMergeCommand : public Command {
  public:
-  std::string_view Name() const override { return "merge"; }
-  std::string_view Purpose() const override {
-    return "Logs of several runs and machines as one, without repetitions";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith log merge monday.jsonl tuesday.jsonl -o all.jsonl\n"
-           "tilesmith log merge zen4.jsonl icelake.jsonl -o both.jsonl";
-  }
+  LogMergeCommand()
+      : Command({.name = "merge",
+                 .purpose = "Logs of several runs and machines as one, without repetitions",
+                 .examples = "tilesmith log merge monday.jsonl tuesday.jsonl -o all.jsonl\n"
+                             "tilesmith log merge zen4.jsonl icelake.jsonl -o both.jsonl"}) {}
   void Declare(Args& args) override {
     args.Positionals("LOG", &paths_, "Tuning logs");
     args.Text("-o,--output", &output_, "Log to write; replaced when it exists", "LOG");
@@ -131,9 +125,10 @@ class LogMergeCommand : public Command {
 
 class LogExportCommand : public Command {
  public:
-  std::string_view Name() const override { return "export"; }
-  std::string_view Purpose() const override { return "Write a log as Apache TVM's AutoTVM would"; }
-  std::string_view Examples() const override { return "tilesmith log export resnet50.jsonl -o autotvm.log"; }
+  LogExportCommand()
+      : Command({.name = "export",
+                 .purpose = "Write a log as Apache TVM's AutoTVM would",
+                 .examples = "tilesmith log export resnet50.jsonl -o autotvm.log"}) {}
   void Declare(Args& args) override {
     args.Positionals("LOG", &paths_, "Tuning logs");
     args.Text("-o,--output", &output_, "AutoTVM log to write, format 0.2; replaced when it exists", "FILE");
@@ -176,13 +171,12 @@ class LogExportCommand : public Command {
 
 class LogImportCommand : public Command {
  public:
-  std::string_view Name() const override { return "import"; }
-  std::string_view Purpose() const override { return "Make a log of one that Apache TVM's AutoTVM wrote"; }
-  std::string_view Examples() const override {
-    return "tilesmith log import autotvm.log -o imported.jsonl\n"
-           "tilesmith log import autotvm.log -o imported.jsonl --model resnet18\n"
-           "tilesmith log verify imported.jsonl --retarget -o here.jsonl";
-  }
+  LogImportCommand()
+      : Command({.name = "import",
+                 .purpose = "Make a log of one that Apache TVM's AutoTVM wrote",
+                 .examples = "tilesmith log import autotvm.log -o imported.jsonl\n"
+                             "tilesmith log import autotvm.log -o imported.jsonl --model resnet18\n"
+                             "tilesmith log verify imported.jsonl --retarget -o here.jsonl"}) {}
   void Declare(Args& args) override {
     args.Positional("FILE", &path_, "AutoTVM log, format 0.2 (conv2d_NCHWc.x86, depthwise_conv2d_NCHWc.x86)");
     args.Text("-o,--output", &output_, "Log to write; replaced when it exists", "LOG");

@@ -82,12 +82,12 @@ namespace {
 
 class LogBestCommand : public Command {
  public:
-  std::string_view Name() const override { return "best"; }
-  std::string_view Purpose() const override { return "The fastest record of each convolution"; }
-  std::string_view Examples() const override {
-    return "tilesmith log best resnet50.jsonl\n"
-           "tilesmith log best a.jsonl b.jsonl --workload ic64ih56oc64kh3ph1+bias+relu --all-layouts";
-  }
+  LogBestCommand()
+      : Command({.name = "best",
+                 .purpose = "The fastest record of each convolution",
+                 .examples = "tilesmith log best resnet50.jsonl\n"
+                             "tilesmith log best a.jsonl b.jsonl --workload ic64ih56oc64kh3ph1+bias+relu "
+                             "--all-layouts"}) {}
   void Declare(Args& args) override {
     args.Positionals("LOG", &paths_, "Tuning logs");
     DeclareWorkload(args, &workload_);
@@ -151,14 +151,11 @@ Cell OptionalCount(const std::optional<int64_t>& count) { return count ? CountCe
 
 class LogStatsCommand : public Command {
  public:
-  std::string_view Name() const override { return "stats"; }
-  std::string_view Purpose() const override {
-    return "How the tuning went: trials, failures, how soon it was good";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith log stats resnet50.jsonl\n"
-           "tilesmith log stats monday.jsonl tuesday.jsonl --json";
-  }
+  LogStatsCommand()
+      : Command({.name = "stats",
+                 .purpose = "How the tuning went: trials, failures, how soon it was good",
+                 .examples = "tilesmith log stats resnet50.jsonl\n"
+                             "tilesmith log stats monday.jsonl tuesday.jsonl --json"}) {}
   void Declare(Args& args) override {
     args.Positionals("LOG", &paths_, "Tuning logs");
     DeclareWorkload(args, &workload_);

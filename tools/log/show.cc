@@ -201,14 +201,14 @@ namespace {
 
 class LogShowCommand : public Command {
  public:
-  std::string_view Name() const override { return "show"; }
-  std::string_view Purpose() const override {
-    return "A record's schedule as loops, bytes touched, registers and code";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith log show resnet50.jsonl --workload ic64ih56oc64kh3ph1+bias+relu\n"
-           "tilesmith log show resnet50.jsonl --line 12 --asm\n"
-           "tilesmith log show ic64ih56oc64kh3ph1 --template winograd --config tile=6,tile_block=16";
+  LogShowCommand()
+      : Command(
+            {.name = "show",
+             .purpose = "A record's schedule as loops, bytes touched, registers and code",
+             .examples =
+                 "tilesmith log show resnet50.jsonl --workload ic64ih56oc64kh3ph1+bias+relu\n"
+                 "tilesmith log show resnet50.jsonl --line 12 --asm\n"
+                 "tilesmith log show ic64ih56oc64kh3ph1 --template winograd --config tile=6,tile_block=16"}) {
   }
   void Declare(Args& args) override {
     args.Positional("LOG|WORKLOAD", &source_, "A tuning log, or a convolution such as ic64ih56oc64kh3ph1");

@@ -36,15 +36,12 @@ double ParsePercent(const std::string& name, const std::string& text) {
 
 class LogVerifyCommand : public Command {
  public:
-  std::string_view Name() const override { return "verify"; }
-  std::string_view Purpose() const override {
-    return "Measure the best records again, and check their answers";
-  }
-  std::string_view Examples() const override {
-    return "tilesmith log verify resnet50.jsonl\n"
-           "tilesmith log verify resnet50.jsonl --top 3 --tolerance 5% --strict\n"
-           "tilesmith log verify imported.jsonl --retarget -o here.jsonl";
-  }
+  LogVerifyCommand()
+      : Command({.name = "verify",
+                 .purpose = "Measure the best records again, and check their answers",
+                 .examples = "tilesmith log verify resnet50.jsonl\n"
+                             "tilesmith log verify resnet50.jsonl --top 3 --tolerance 5% --strict\n"
+                             "tilesmith log verify imported.jsonl --retarget -o here.jsonl"}) {}
   void Declare(Args& args) override {
     args_ = &args;
     args.Positionals("LOG", &paths_, "Tuning logs");

@@ -14,12 +14,12 @@ namespace {
 void Describe(const std::vector<std::unique_ptr<Command>>& commands, const std::string& prefix,
               std::vector<CommandDescription>& descriptions) {
   for (const auto& command : commands) {
-    if (command->Hidden()) continue;
+    if (command->texts().hidden) continue;
     Args args;
     command->Declare(args);
-    CommandDescription description{prefix + std::string(command->Name()),
-                                   std::string(command->Purpose()),
-                                   std::string(command->Examples()),
+    CommandDescription description{prefix + std::string(command->texts().name),
+                                   std::string(command->texts().purpose),
+                                   std::string(command->texts().examples),
                                    args.Describe(),
                                    {}};
     const auto* group = dynamic_cast<const CommandGroup*>(command.get());
@@ -28,7 +28,7 @@ void Describe(const std::vector<std::unique_ptr<Command>>& commands, const std::
       continue;
     }
     const auto members = group->Commands();
-    for (const auto& member : members) description.commands.emplace_back(member->Name());
+    for (const auto& member : members) description.commands.emplace_back(member->texts().name);
     const std::string name = description.name;
     descriptions.push_back(std::move(description));
     Describe(members, name + " ", descriptions);

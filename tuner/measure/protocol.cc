@@ -1,12 +1,33 @@
 #include "tuner/measure/protocol.h"
 
-#include <cmath>
-
-#include "tuner/records/json_fields.h"
+#include "tuner/records/json_struct.h"
 
 namespace tilesmith {
 
 using nlohmann::json;
+
+template <>
+inline constexpr auto kFields<TrialRequest> = std::tuple(
+    StructField{"template", &TrialRequest::template_name}, StructField{"config", &TrialRequest::config},
+    StructField{"stop_above_seconds", &TrialRequest::stop_above_seconds, Presence::kOptional});
+
+template <>
+inline constexpr auto kFields<TrialResult> = std::tuple(
+    StructField{"status", &TrialResult::status}, StructField{"detail", &TrialResult::detail},
+    StructField{"samples", &TrialResult::sample_seconds}, StructField{"seconds", &TrialResult::seconds},
+    StructField{"early_stopped", &TrialResult::early_stopped},
+    StructField{"build_seconds", &TrialResult::build_seconds},
+    StructField{"error", &TrialResult::error, Presence::kOptional});
+
+// As a record of it would be.
+static std::string WhyImplausible(const TrialResult& result) {
+  Record record;
+  record.status = result.status;
+  record.sample_seconds = result.sample_seconds;
+  record.seconds = result.seconds;
+  record.error = result.error;
+  return WhyImplausible(record);
+}
 
 json SessionToJson(const MeasureSession& s) {
   return {{"workload", WorkloadToString(s.workload)},     {"target", TargetToJson(s.cpu)},
@@ -31,47 +52,10 @@ MeasureSession SessionFromJson(const json& object) {
   return s;
 }
 
-json TrialToJson(const TrialRequest& request) {
-  json object = {{"template", request.template_name}, {"config", ConfigToJson(request.config)}};
-  if (std::isfinite(request.stop_above_seconds)) object["stop_above_seconds"] = request.stop_above_seconds;
-  return object;
-}
-
-TrialRequest TrialFromJson(const json& object) {
-  TrialRequest request;
-  request.template_name = JsonGet<std::string>(object, "template");
-  request.config = ConfigFromJson(JsonField(object, "config"));
-  request.stop_above_seconds = JsonGetOr<double>(object, "stop_above_seconds", request.stop_above_seconds);
-  return request;
-}
-
-json ResultToJson(const TrialResult& result) {
-  json object = {{"status", TrialStatusName(result.status)}, {"detail", result.detail},
-                 {"samples", result.sample_seconds},         {"seconds", result.seconds},
-                 {"early_stopped", result.early_stopped},    {"build_seconds", result.build_seconds}};
-  if (result.error) object["error"] = *result.error;
-  return object;
-}
-
-TrialResult ResultFromJson(const json& object) {
-  TrialResult result;
-  result.status = ParseTrialStatus(JsonGet<std::string>(object, "status"));
-  result.detail = JsonGet<std::string>(object, "detail");
-  for (const json& sample : JsonField(object, "samples")) {
-    result.sample_seconds.push_back(JsonValue<double>(sample, "samples"));
-  }
-  result.seconds = JsonGet<double>(object, "seconds");
-  result.early_stopped = JsonGet<bool>(object, "early_stopped");
-  result.build_seconds = JsonGet<double>(object, "build_seconds");
-  if (object.contains("error")) result.error = JsonGet<double>(object, "error");
-  Record record;
-  record.status = result.status;
-  record.sample_seconds = result.sample_seconds;
-  record.seconds = result.seconds;
-  record.error = result.error;
-  if (const std::string why = WhyImplausible(record); !why.empty()) throw Error(ErrorCode::kUsage, why);
-  return result;
-}
+json TrialToJson(const TrialRequest& request) { return json_struct::ObjectOf(request); }
+TrialRequest TrialFromJson(const json& object) { return json_struct::StructOf<TrialRequest>(object); }
+json ResultToJson(const TrialResult& result) { return json_struct::ObjectOf(result); }
+TrialResult ResultFromJson(const json& object) { return json_struct::StructOf<TrialResult>(object); }
 
 namespace {
 

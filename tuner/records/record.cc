@@ -32,7 +32,7 @@ constexpr std::array<NamedStatus, 9> kStatuses = {{{TrialStatus::kOk, "ok"},
 template <typename Struct>
 std::string WhyOutOfRange(const Struct& values) {
   std::string why;
-  const auto check = [&]<typename Value>(const RecordField<Struct, Value>& field) {
+  const auto check = [&]<typename Value>(const StructField<Struct, Value>& field) {
     if constexpr (std::is_integral_v<Value> && !std::is_same_v<Value, bool>) {
       if (!field.range || !why.empty()) return;
       const auto [least, most] = *field.range;

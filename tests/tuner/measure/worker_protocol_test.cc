@@ -125,7 +125,7 @@ TEST(WorkerProtocol, HostileMessagesAreRefusedWithTheReason) {
   EXPECT_THAT(why(result("-1", "[1e-3]", "ok")), HasSubstr("\"seconds\" is -1"));
   EXPECT_THAT(why(result("1e300", "[1e-3]", "ok")), HasSubstr("\"seconds\" is 1e+300"));
   EXPECT_THAT(why(result("1e-3", "[-1]", "ok")), HasSubstr("\"samples\" is -1"));
-  EXPECT_THAT(why(result("1e-3", "{\"a\":\"b\"}", "ok")), HasSubstr("\"samples\" is a string"));
+  EXPECT_THAT(why(result("1e-3", "{\"a\":\"b\"}", "ok")), HasSubstr("\"samples\" is not a list"));
   EXPECT_THAT(why(result("0", "[]", "splendid")), HasSubstr("unknown trial status \"splendid\""));
 }
 
