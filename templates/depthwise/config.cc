@@ -196,7 +196,7 @@ Config WholeRows(const ConvWorkload& w, const Target& cpu) {
   return config;
 }
 
-Support IsDepthwise(const ConvWorkload& w) {
+Support Supports(const ConvWorkload& w, const Target&) {
   if (w.g != w.ic) return Support::No(fmt::format("groups of {} input channels, not 1", w.ic / w.g));
   if (w.oc != w.g) return Support::No(fmt::format("{} output channels per input channel, not 1", w.oc / w.g));
   return FitsDisplacements(w);
@@ -241,8 +241,6 @@ std::optional<Config> RowsDefault(const ConvWorkload& w, const Target& cpu) {
   if (!CompleteDefault(w, cpu, Space(w, cpu), config)) return std::nullopt;
   return config;
 }
-
-Support Supports(const ConvWorkload& w, const Target&) { return IsDepthwise(w); }
 
 double ErrorFactor(const ConvWorkload&, const Config& config) {
   return config.Get("pairs") != 0 ? kPairErrorFactor : 1;

@@ -8,7 +8,6 @@
 
 #include "graph_tuner/explain/explain.h"
 #include "graph_tuner/planner/explain_plan.h"
-#include "graph_tuner/planner/explain_types.h"
 #include "tools/cli/graph_tuning.h"
 #include "tools/cli/report.h"
 

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <sstream>
 
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
@@ -20,6 +22,15 @@ namespace {
 
 constexpr size_t kMaxReasons = 5;  // that are logged
 
+int ParseThreads(const std::string& text) {
+  int threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (error != std::errc() || end != text.data() + text.size() || threads < 0)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("the option threads must be a number of at least 0, got {}", text));
+  return threads;
+}
+
 int64_t ThreadsOf(const PluginOptions& options) {
   int64_t threads = options.threads;
   if (options.strict) return threads;
@@ -30,6 +41,28 @@ int64_t ThreadsOf(const PluginOptions& options) {
 Provider& Of(OrtEp* ep) { return *static_cast<Provider*>(ep); }
 
 }  // namespace
+
+PluginOptions ParsePluginOptions(const std::map<std::string, std::string>& texts) {
+  PluginOptions options;
+  for (const auto& [name, text] : texts) {
+    if (name == "plan") {
+      std::istringstream plans(text);
+      for (std::string plan; std::getline(plans, plan, ';');)
+        if (!plan.empty()) options.plans.push_back(plan);
+    } else if (name == "threads") {
+      options.threads = ParseThreads(text);
+    } else if (name == "strict") {
+      if (text != "0" && text != "1")
+        throw Error(ErrorCode::kUsage, fmt::format("the option strict must be 0 or 1, got {}", text));
+      options.strict = text == "1";
+    } else if (name == "dump") {
+      options.dump = text;
+    } else {
+      throw Error(ErrorCode::kUsage, fmt::format("no option {} (known: dump, plan, strict, threads)", name));
+    }
+  }
+  return options;
+}
 
 Provider::Provider(const OrtApi& api, const OrtLogger& logger, PluginOptions options)
     : OrtEp{},
