@@ -19,16 +19,6 @@ inline constexpr auto kFields<TrialResult> = std::tuple(
     StructField{"build_seconds", &TrialResult::build_seconds},
     StructField{"error", &TrialResult::error, Presence::kOptional});
 
-// As a record of it would be.
-static std::string WhyImplausible(const TrialResult& result) {
-  Record record;
-  record.status = result.status;
-  record.sample_seconds = result.sample_seconds;
-  record.seconds = result.seconds;
-  record.error = result.error;
-  return WhyImplausible(record);
-}
-
 json SessionToJson(const MeasureSession& s) {
   return {{"workload", WorkloadToString(s.workload)},     {"target", TargetToJson(s.cpu)},
           {"conditions", ConditionsToJson(s.conditions)}, {"min_samples", s.sampling.min_samples},
@@ -55,7 +45,16 @@ MeasureSession SessionFromJson(const json& object) {
 json TrialToJson(const TrialRequest& request) { return json_struct::ObjectOf(request); }
 TrialRequest TrialFromJson(const json& object) { return json_struct::StructOf<TrialRequest>(object); }
 json ResultToJson(const TrialResult& result) { return json_struct::ObjectOf(result); }
-TrialResult ResultFromJson(const json& object) { return json_struct::StructOf<TrialResult>(object); }
+TrialResult ResultFromJson(const json& object) {
+  auto result = json_struct::StructOf<TrialResult>(object);
+  Record record;
+  record.status = result.status;
+  record.sample_seconds = result.sample_seconds;
+  record.seconds = result.seconds;
+  record.error = result.error;
+  if (const std::string why = WhyImplausible(record); !why.empty()) throw Error(ErrorCode::kUsage, why);
+  return result;
+}
 
 namespace {
 

@@ -97,12 +97,6 @@ inline void Read(const json& object, const FormatField& field, Record& /*into*/)
   }
 }
 
-// What is not checked any further.
-template <typename Struct>
-std::string WhyImplausible(const Struct& /*value*/) {
-  return "";
-}
-
 template <typename Struct>
 json ObjectOf(const Struct& from) {
   json object = json::object();
@@ -115,7 +109,8 @@ template <typename Struct>
 Struct StructOf(const json& object) {
   Struct into;
   ForEachField<Struct>([&](const auto& field) { Read(object, field, into); });
-  if (const std::string why = WhyImplausible(into); !why.empty()) throw Error(ErrorCode::kUsage, why);
+  if constexpr (requires { WhyImplausible(into); })
+    if (const std::string why = WhyImplausible(into); !why.empty()) throw Error(ErrorCode::kUsage, why);
   return into;
 }
 
