@@ -79,7 +79,7 @@ Executor::Impl::Impl(std::shared_ptr<const CompiledNetwork> compiled, const Stop
     : network(std::move(compiled)),
       device(*network->device),
       stream(device.NewStream(stop)),
-      arena((shared ? *shared : SharedArena()).AtLeast(network->memory.bytes, device)),
+      arena(shared ? shared->AtLeast(network->memory.bytes, device) : device.Allocate(network->memory.bytes)),
       inputs(network->inputs.size()),
       outputs(network->outputs.size()) {
   ConnectSteps();

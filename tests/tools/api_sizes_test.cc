@@ -355,6 +355,23 @@ TEST(ApiSizesTest, OtherSizesGiveWhatModelsLoadedForThemDo) {
   }
 }
 
+TEST(ApiSizesTest, SizesOfASessionShareTheMemoryOfActivations) {
+  const TemporaryDirectory directory;
+  const Model model =
+      Model::Load(WriteFoldedModel(directory), {.threads = 1, .input_shapes = {"x=1x3x16x16"}, .sizes = 9});
+  Session session = model.NewSession();
+  const std::vector<float> x(3 * 64 * 64, 0.5f);
+  const auto bytes_after = [&](const std::vector<int64_t>& shape) {
+    session.Run({{x.data(), shape}});
+    return session.activation_bytes();
+  };
+  const size_t first = bytes_after({1, 3, 16, 16});
+  EXPECT_EQ(bytes_after({1, 3, 8, 8}), first);
+  const size_t larger = bytes_after({1, 3, 32, 32});  // beside the first one's
+  EXPECT_GE(larger, 3 * first);
+  for (const int64_t width : {16, 24, 31}) EXPECT_EQ(bytes_after({1, 3, 32, width}), larger);
+}
+
 TEST(ApiSizesTest, OneLogAndOneFileOfPlansServeAllSizes) {
   const TemporaryDirectory directory;
   const std::string path = WriteOpenModel(directory), log = directory.File("log.jsonl"),

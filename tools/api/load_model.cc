@@ -92,6 +92,8 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
                                    : ChoosePlan(path, *plans, graph, machine, loading);
     return Prepare(std::move(graph), plan, machine, pool.get());
   };
+  std::optional<DerivedTensors::Preparation> of_first;
+  if (count > 1) of_first.emplace(*derived);
   std::optional<Graph> graph;
   ModelOptions base = listed[0];
   try {
