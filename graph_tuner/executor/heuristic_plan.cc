@@ -279,7 +279,15 @@ class OtherSize {
     return pair != pairs_.end() && graph_.node(pair->second.first).name == first.node;
   }
 
-  std::optional<NodePlan> OfConv(NodeId id, const NodePlan& from, NodePlan other) const {
+  // As RecordFor, once for what networks repeat.
+  const std::optional<Record>& RecordOf(const Record& record, const ConvWorkload& workload) {
+    const auto [found, is_new] = records_.try_emplace(
+        {record.template_name + " " + record.config.ToString(), WorkloadToString(workload)});
+    if (is_new) found->second = RecordFor(record, workload, cpu_);
+    return found->second;
+  }
+
+  std::optional<NodePlan> OfConv(NodeId id, const NodePlan& from, NodePlan other) {
     const ConvWorkload& own = graph_.As<ConvolutionOp>(id)->workload();
     if (!from.record) {
       other.layouts = from.layouts;
@@ -288,14 +296,14 @@ class OtherSize {
     const auto pair = pairs_.find(other.node);
     const bool fused = from.record->workload.fused();
     if (fused && pair == pairs_.end()) return std::nullopt;
-    other.record = RecordFor(*from.record, fused ? pair->second.workload : own, cpu_);
+    other.record = RecordOf(*from.record, fused ? pair->second.workload : own);
     if (!other.record && (fused || own.bytes)) return std::nullopt;
     if (!other.record) other.record = DefaultRecord(own, cpu_, threads_);
     other.layouts = other.record->layouts;
     return other;
   }
 
-  std::optional<NodePlan> OfOp(NodeId id, const NodePlan& from, NodePlan other) const {
+  std::optional<NodePlan> OfOp(NodeId id, const NodePlan& from, NodePlan other) {
     const Op& op = *graph_.node(id).op;
     if (op.IsView()) {
       const ViewLayouts view = op.LayoutsOfView();
@@ -306,7 +314,7 @@ class OtherSize {
     const Layout layout = NodeRunsIn(graph_, id, kept) ? kept : Layout::Nchw();
     other.layouts = NodeLayouts(graph_, id, layout, layout);
     const std::optional<ConvWorkload> task = TaskOf(graph_, id);
-    if (from.record && task) other.record = RecordFor(*from.record, *task, cpu_);
+    if (from.record && task) other.record = RecordOf(*from.record, *task);
     return other;
   }
 
@@ -315,6 +323,7 @@ class OtherSize {
   const int threads_;
   std::map<std::string_view, const NodePlan*> planned_;
   std::map<std::string, FusablePair, std::less<>> pairs_;  // by the conv's name
+  std::map<std::pair<std::string, std::string>, std::optional<Record>> records_;
 };
 
 double ConvFlops(const Plan& plan) {
@@ -352,7 +361,7 @@ std::optional<Plan> PlanOfOtherSize(const Plan& plan, const Graph& graph, const 
     other.nodes.push_back(*std::move(node));
   }
   try {
-    const std::vector<NodeSchedule> schedules = ResolveSchedules(graph, other, cpu);
+    const std::vector<NodeSchedule> schedules = ResolveSchedules(graph, other, cpu, PlanFrom::kDefaults);
     other.transforms = NeededTransforms(graph, BuildProgram(graph, schedules, other.ends.outputs));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUsage) throw;

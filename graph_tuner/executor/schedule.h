@@ -26,8 +26,8 @@ struct NodeSchedule {
   double predicted_seconds = 0;
 };
 
-// Where a plan is from: of templates' own defaults for the graph and the CPU it is known that they are valid,
-// and they are not checked again.
+// Where a plan is from: of templates' own defaults for the graph and the CPU, and of configs that were
+// checked for them, it is known that they are valid, and they are not checked again.
 enum class PlanFrom { kAnywhere, kDefaults };
 
 // Indexed by node id. Throws Error(kUsage) naming the node when the plan lacks it, or gives it a layout, a
