@@ -36,6 +36,7 @@ Graph FoldConstants(const Graph& graph) {
                         const Node& node = graph.node(id);
                         TensorPtr folded = DerivedBy(node.op, values, [&] {
                           std::vector<const Tensor*> tensors;
+                          tensors.reserve(values.size());
                           for (const TensorPtr& value : values) tensors.push_back(value.get());
                           return node.op->Reference(tensors);
                         });
