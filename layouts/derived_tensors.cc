@@ -9,7 +9,10 @@ thread_local DerivedTensors* in_preparation = nullptr;
 
 }  // namespace
 
+Derivation::Derivation(std::string_view what) : wanted_(in_preparation != nullptr), key_(what) {}
+
 Derivation& Derivation::AddBytes(std::span<const std::byte> bytes) {
+  if (!wanted_) return *this;
   const uint64_t count = bytes.size();
   key_.append(reinterpret_cast<const char*>(&count), sizeof(count));
   key_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -18,6 +21,7 @@ Derivation& Derivation::AddBytes(std::span<const std::byte> bytes) {
 
 Derivation& Derivation::Add(TensorPtr tensor) {
   constexpr int64_t kMostSmallBytes = 16 << 10;
+  if (!wanted_) return *this;
   if (tensor == nullptr) return Add({0});
   if (tensor->bytes() > kMostSmallBytes) {
     Add({1, reinterpret_cast<intptr_t>(tensor.get())});
@@ -50,6 +54,8 @@ TensorPtr DerivedTensors::Get(Derivation derivation, const std::function<TensorP
                          Kept{made, std::move(derivation.sources_), preparation_});
   return made;
 }
+
+bool IsInPreparation() { return in_preparation != nullptr; }
 
 TensorPtr Derived(Derivation derivation, const std::function<TensorPtr()>& make) {
   return in_preparation ? in_preparation->Get(std::move(derivation), make) : make();

@@ -19,12 +19,12 @@ namespace tilesmith {
 
 using TensorPtr = std::shared_ptr<const Tensor>;
 
-// What a tensor is derived from, as a key. Large tensors count as the same only where they are the same
-// object, small ones where they are equal.
+// What a tensor is derived from, as a key; nothing outside of preparations, where nobody asks. Large tensors
+// count as the same only where they are the same object, small ones where they are equal.
 class Derivation {
  public:
   // `what` names the formula, whose other arguments are all here.
-  explicit Derivation(std::string_view what) : key_(what) {}
+  explicit Derivation(std::string_view what);
 
   Derivation& Add(TensorPtr tensor);  // or none
   template <std::ranges::contiguous_range Numbers>
@@ -39,6 +39,7 @@ class Derivation {
   friend class DerivedTensors;
   Derivation& AddBytes(std::span<const std::byte> bytes);
 
+  const bool wanted_;
   std::string key_;
   std::vector<TensorPtr> sources_;  // that the key has by their addresses
 };
@@ -71,6 +72,8 @@ class DerivedTensors {
   std::unordered_map<std::string, Kept> kept_;
   int64_t preparation_ = 0;
 };
+
+bool IsInPreparation();
 
 // make(), or what it gave for an equal derivation in this thread's preparation or the one before; nobody
 // keeps anything outside of preparations.

@@ -97,7 +97,7 @@ void BufferPool::UseCode(const SharedBuffer& code) {
 }
 
 SharedBuffer KernelParts::NextData(size_t bytes, const std::function<AlignedBuffer()>& make,
-                                   const PartKey& key) {
+                                   const PartKeyOf& key_of) {
   if (bytes == 0) return {};
   if (known_) {
     const SharedBuffer& memory = NextKnown(false).memory;
@@ -106,7 +106,8 @@ SharedBuffer KernelParts::NextData(size_t bytes, const std::function<AlignedBuff
                                                   memory.bytes().size(), bytes));
   }
   BufferPool* const pool = sharing_.pool;
-  const bool has_key = pool != nullptr && !key.empty() && !sharing_.weights.empty();
+  const bool has_key = pool != nullptr && key_of && !sharing_.weights.empty();
+  const PartKey key = has_key ? key_of() : PartKey();
   if (std::optional<KernelPart> known = has_key ? pool->Find(key, sharing_.weights) : std::nullopt) {
     return parts_.emplace_back(*std::move(known)).memory;
   }
@@ -117,11 +118,11 @@ SharedBuffer KernelParts::NextData(size_t bytes, const std::function<AlignedBuff
   return parts_.back().memory;
 }
 
-KernelPart KernelParts::NextCode(const std::function<KernelPart()>& make, PartKey key) {
+KernelPart KernelParts::NextCode(const std::function<KernelPart()>& make, const PartKeyOf& key_of) {
   if (known_) return NextKnown(true);
   BufferPool* const pool = sharing_.pool;
-  if (key.empty() && !sharing_.kernel.empty()) key = PartKey(sharing_.kernel).Add(parts_.size());
-  const bool has_key = pool != nullptr && !key.empty();
+  const bool has_key = pool != nullptr && (key_of || !sharing_.kernel.empty());
+  const PartKey key = !has_key ? PartKey() : key_of ? key_of() : PartKey(sharing_.kernel).Add(parts_.size());
   if (std::optional<KernelPart> known = has_key ? pool->Find(key, {}) : std::nullopt) {
     return parts_.emplace_back(*std::move(known));
   }
@@ -137,7 +138,7 @@ const KernelPart& KernelParts::NextKnown(bool is_code) {
 }
 
 SharedBuffer DataPart(KernelParts* parts, size_t bytes, const std::function<AlignedBuffer()>& make,
-                      const PartKey& key) {
+                      const PartKeyOf& key) {
   KernelParts own;
   return (parts ? parts : &own)->NextData(bytes, make, key);
 }
@@ -153,8 +154,8 @@ SharedBuffer FloatsPart(KernelParts* parts, const float* values, int64_t count, 
   });
 }
 
-KernelPart CodePart(KernelParts* parts, const std::function<KernelPart()>& make, PartKey key) {
-  return parts ? parts->NextCode(make, std::move(key)) : make();
+KernelPart CodePart(KernelParts* parts, const std::function<KernelPart()>& make, const PartKeyOf& key) {
+  return parts ? parts->NextCode(make, key) : make();
 }
 
 }  // namespace tilesmith

@@ -68,6 +68,8 @@ class PartKey {
 
   std::string bytes_;
 };
+// Asked where parts are shared only.
+using PartKeyOf = std::function<PartKey()>;
 
 // The parts of kernels for one target that share what is equal. Thread-safe. Data that nobody else holds is
 // freed; of code the pool itself keeps what was used last, so that a network that is built for one size after
@@ -122,8 +124,8 @@ class KernelParts {
   // The next part. Throws Error(kBadModel) where the known one is of another kind or size.
   // Of data, `key` has what it depends on beside the kernel's weights; of code, what it depends on, the
   // kernel's own key where that is empty.
-  SharedBuffer NextData(size_t bytes, const std::function<AlignedBuffer()>& make, const PartKey& key = {});
-  KernelPart NextCode(const std::function<KernelPart()>& make, PartKey key = {});
+  SharedBuffer NextData(size_t bytes, const std::function<AlignedBuffer()>& make, const PartKeyOf& key = {});
+  KernelPart NextCode(const std::function<KernelPart()>& make, const PartKeyOf& key = {});
 
   // All that were asked for.
   const std::vector<KernelPart>& parts() const { return parts_; }
@@ -142,10 +144,10 @@ class KernelParts {
 // A kernel's next part: one of `parts`, or, where that is null, a new one. `make` gives `bytes` bytes, which
 // may be none.
 SharedBuffer DataPart(KernelParts* parts, size_t bytes, const std::function<AlignedBuffer()>& make,
-                      const PartKey& key = {});
+                      const PartKeyOf& key = {});
 // `floats` floats: `count` values, each `otherwise` where there are none, and zeros.
 SharedBuffer FloatsPart(KernelParts* parts, const float* values, int64_t count, int64_t floats,
                         float otherwise = 0);
-KernelPart CodePart(KernelParts* parts, const std::function<KernelPart()>& make, PartKey key = {});
+KernelPart CodePart(KernelParts* parts, const std::function<KernelPart()>& make, const PartKeyOf& key = {});
 
 }  // namespace tilesmith

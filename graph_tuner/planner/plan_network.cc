@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "graph_tuner/check/output_errors.h"
+#include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/planner/network_types.h"
@@ -336,6 +337,31 @@ void PlanSizes(PlanRequest request, std::span<NetworkSource* const> sizes,
     if (planned.stopped) return;
     plans.push_back(planned.refined.plan);
   }
+}
+
+FastestByWorkload FastestOf(const BestByWorkload& best) {
+  FastestByWorkload fastest;
+  for (const auto& [workload, by_layouts] : best) {
+    const auto first =
+        std::ranges::min_element(by_layouts, {}, [](const auto& entry) { return entry.second.seconds; });
+    fastest.emplace(workload, first->second);
+  }
+  return fastest;
+}
+
+Plan PlanOfFastest(const Graph& graph, const DevicePtr& machine, const FastestByWorkload& fastest) {
+  bool any = false;
+  const auto record_of = [&](const ConvWorkload& workload) -> std::optional<Record> {
+    const auto found = fastest.find(WorkloadToString(workload));
+    any = any || found != fastest.end();
+    if (found != fastest.end()) return found->second;
+    if (!NeedsRecord(workload)) return std::nullopt;
+    return DefaultRecord(workload, machine->target(), machine->threads());
+  };
+  Plan plan = PlanOfRecords(graph, machine->target(), machine->threads(), record_of);
+  if (!any) return HeuristicPlan(graph, machine->target(), machine->threads());
+  plan.solver = "fastest of the log";
+  return plan;
 }
 
 }  // namespace tilesmith

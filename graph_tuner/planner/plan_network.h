@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +21,7 @@
 #include "graph_tuner/refine/prediction_loop.h"
 #include "layouts/measure/clock.h"
 #include "layouts/measure/machine_watch.h"
+#include "tuner/records/record_groups.h"
 
 namespace tilesmith {
 
@@ -122,5 +124,15 @@ PlannedNetwork PlanMixed(const PlanRequest& request, const WorkSinks& sinks);
 
 // Runs f32, bf16 where the CPU has it, and the plan by turns, as far as there is time.
 void CompareTypes(const PlanRequest& request, const WorkSinks& sinks, PlannedNetwork* planned);
+
+// The fastest record of each workload, by its canonical text.
+using FastestByWorkload = std::map<std::string, Record>;
+
+// Picks the fastest record of each workload, whatever its layouts.
+FastestByWorkload FastestOf(const BestByWorkload& best);
+
+// A plan without a graph tuner: every task in its fastest schedule, what lies between in the layouts that
+// come of it; where there is none, in the default one. HeuristicPlan where there is none of any task.
+Plan PlanOfFastest(const Graph& graph, const DevicePtr& machine, const FastestByWorkload& fastest);
 
 }  // namespace tilesmith

@@ -34,10 +34,13 @@ void Get(ByteReader& reader, OpPtr& op) {
   op = found->load(reader);
 }
 
-TensorPtr DerivedBy(const OpPtr& op, std::span<const TensorPtr> constants,
-                    const std::function<Tensor()>& compute) {
-  const auto make = [&] { return std::make_shared<const Tensor>(compute()); };
-  if (FindSaved(*op) == SavedOps().end()) return make();
+TensorPtr DerivedBy(const OpPtr& op, std::span<const TensorPtr> constants, const OpOfConstants& compute) {
+  const auto make = [&] {
+    std::vector<const Tensor*> tensors(constants.size());
+    std::ranges::transform(constants, tensors.begin(), [](const TensorPtr& tensor) { return tensor.get(); });
+    return std::make_shared<const Tensor>(compute(tensors));
+  };
+  if (!IsInPreparation() || FindSaved(*op) == SavedOps().end()) return make();
   DataWriter data, code;
   ByteWriter writer(&data, &code);
   writer.Write(op);

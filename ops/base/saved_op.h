@@ -51,8 +51,8 @@ const std::vector<SavedOp>& SavedOps();
 void Put(ByteWriter& writer, const OpPtr& op);
 void Get(ByteReader& reader, OpPtr& op);
 
-// compute(), which is what the op makes of these constants, or what it gave before (layouts/derived_tensors).
-TensorPtr DerivedBy(const OpPtr& op, std::span<const TensorPtr> constants,
-                    const std::function<Tensor()>& compute);
+// compute(constants), which is what the op makes of them, or what it gave before (layouts/derived_tensors).
+using OpOfConstants = std::function<Tensor(std::span<const Tensor* const> constants)>;
+TensorPtr DerivedBy(const OpPtr& op, std::span<const TensorPtr> constants, const OpOfConstants& compute);
 
 }  // namespace tilesmith

@@ -428,16 +428,14 @@ std::shared_ptr<const Tensor> NodeImporter::Fold(const NodeSpec& spec, const Bui
   const Op& op = *built.op;
   std::vector<Shape> shapes;
   std::vector<DataType> types;
-  std::vector<std::shared_ptr<const Tensor>> values;
-  std::vector<const Tensor*> constants;
+  std::vector<TensorPtr> constants;
   double operations = 0;
   for (const int index : built.data_inputs) {
     const NodeInput& input = spec.inputs[index];
     shapes.push_back(input.shape);
     types.push_back(input.type);
     if (!input.constant) continue;
-    values.push_back(input.constant);
-    constants.push_back(input.constant.get());
+    constants.push_back(input.constant);
     operations += static_cast<double>(input.constant->size());
   }
   const DataType type = op.OutputType(types);
@@ -447,8 +445,8 @@ std::shared_ptr<const Tensor> NodeImporter::Fold(const NodeSpec& spec, const Bui
   if (constants.size() < shapes.size()) return nullptr;
   Spend(operations + static_cast<double>(ElementCount(shape)) + op.Flops(shapes));
   const bool by_kernel = options_.machine != nullptr && op.HasFastKernel() && op.KernelTakes(types);
-  return DerivedBy(built.op, values, [&] {
-    return by_kernel ? RunOnce(op, constants, *options_.machine) : op.Reference(constants);
+  return DerivedBy(built.op, constants, [&](std::span<const Tensor* const> tensors) {
+    return by_kernel ? RunOnce(op, tensors, *options_.machine) : op.Reference(tensors);
   });
 }
 

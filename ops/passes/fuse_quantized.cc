@@ -143,7 +143,7 @@ void Requantize(const Graph& graph, const std::vector<NodeId>& reals, ByteForm& 
 
 Graph FuseQuantized(const Graph& graph) {
   std::vector<std::vector<NodeId>> mapped_inputs(graph.size());
-  const Graph fused = DropDeadNodes(RewriteGraph(
+  const Graph fused = RewriteGraph(
       graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
         mapped_inputs[id] = inputs;
         const std::optional<StoredNode> stored = StoredBy(graph, id);
@@ -161,13 +161,13 @@ Graph FuseQuantized(const Graph& graph) {
         OpPtr op = OpOnBytes(graph.node(core).op, form);
         if (op == nullptr) return std::nullopt;
         return result.Add(graph.node(id).name, std::move(op), sources);
-      }));
-  return DropDeadNodes(FuseByteResiduals(fused));
+      });
+  return FuseByteResiduals(fused);
 }
 
 Graph FuseQuantizers(const Graph& graph) {
   std::vector<std::vector<NodeId>> mapped_inputs(graph.size());
-  return DropDeadNodes(RewriteGraph(
+  return RewriteGraph(
       graph, [&](NodeId id, const std::vector<NodeId>& inputs, Graph& result) -> std::optional<NodeId> {
         mapped_inputs[id] = inputs;
         const std::optional<StoredNode> node = StoredBy(graph, id);
@@ -175,7 +175,7 @@ Graph FuseQuantizers(const Graph& graph) {
         OpPtr op = QuantizedScaleShiftOp::Of(*graph.node(node->core).op, node->form);
         if (op == nullptr) return std::nullopt;
         return result.Add(graph.node(id).name, std::move(op), mapped_inputs[node->core]);
-      }));
+      });
 }
 
 }  // namespace tilesmith

@@ -34,12 +34,8 @@ Graph FoldConstants(const Graph& graph) {
                         }
                         if (values.empty()) return std::nullopt;
                         const Node& node = graph.node(id);
-                        TensorPtr folded = DerivedBy(node.op, values, [&] {
-                          std::vector<const Tensor*> tensors;
-                          tensors.reserve(values.size());
-                          for (const TensorPtr& value : values) tensors.push_back(value.get());
-                          return node.op->Reference(tensors);
-                        });
+                        TensorPtr folded = DerivedBy(
+                            node.op, values, [&](auto tensors) { return node.op->Reference(tensors); });
                         return result.Add(node.name, std::make_shared<ConstantOp>(folded), {});
                       });
 }

@@ -12,6 +12,15 @@ std::vector<TileRun> CutRow(const ConvWorkload& w, const RowCut& cut) {
   return runs;
 }
 
+void AddTileKinds(const ConvWorkload& w, int64_t iw, std::span<const TileRun> tiles, PartKey& key) {
+  key.Add(tiles.size());
+  for (const TileRun& tile : tiles) {
+    key.Add(tile.width, tile.count > 1, tile.edge);
+    for (int64_t at = 0; tile.edge && at < tile.width * w.kw; ++at)
+      key.Add(IsInside(w, iw, tile, at / w.kw, at % w.kw));
+  }
+}
+
 int64_t EdgePositions(const ConvWorkload& w) {
   const int64_t inside_begin = (w.pw + w.sw - 1) / w.sw;
   return w.ow - std::max<int64_t>(0, std::min(InsideEnd(w, w.iw), w.ow) - inside_begin);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "layouts/kernel_parts.h"
 #include "ops/conv/workload.h"
 
 namespace tilesmith {
@@ -66,6 +68,16 @@ inline int64_t InsideEnd(const ConvWorkload& w, int64_t iw) {
       iw - 1 + w.pw - (w.kw - 1) * (w.dw + 1);  // of a position's first tap, before padding
   return last_tap < 0 ? 0 : last_tap / w.sw + 1;
 }
+
+// Whether what a kernel column meets at a position of a tile is inside an input row of `iw`.
+inline bool IsInside(const ConvWorkload& w, int64_t iw, const TileRun& tile, int64_t position,
+                     int64_t column) {
+  const int64_t in_column = (tile.first + position) * w.sw - w.pw + column * (w.dw + 1);
+  return !tile.edge || (in_column >= 0 && in_column < iw);
+}
+
+// Adds the kinds of these tiles, all that code knows of them that is given their counts.
+void AddTileKinds(const ConvWorkload& workload, int64_t iw, std::span<const TileRun> tiles, PartKey& key);
 
 template <typename Visit>
 void ForEachRun(const ConvWorkload& w, const RowCut& cut, const Visit& visit) {

@@ -139,7 +139,7 @@ PackedWeights PackWeights(const Schedule& g, const Target& cpu, const ConvWeight
   const auto word_bytes = static_cast<size_t>(words * g.config.weight_word_bytes());
   packed.weights = DataPart(
       weights.parts, word_bytes, [&] { return PackWords(g, cpu, weights.weights, word_bytes); },
-      PackingKey(g));
+      [&] { return PackingKey(g); });
   const auto bias_bytes = static_cast<size_t>(bias_floats) * sizeof(float);
   packed.bias = DataPart(weights.parts, bias_bytes, [&] {
     AlignedBuffer bias(bias_bytes);

@@ -38,7 +38,7 @@ class GeneratedCode {
 // The next part of a kernel. emit(functions) gives a code generator that is done, in a unique_ptr, and where
 // its functions begin. `key` has all that the code depends on; empty: what its kernel does.
 template <typename Emit>
-GeneratedCode NextCode(KernelParts* parts, const Emit& emit, PartKey key = {}) {
+GeneratedCode NextCode(KernelParts* parts, const Emit& emit, const PartKeyOf& key = {}) {
   return GeneratedCode(CodePart(
       parts,
       [&] {
@@ -51,7 +51,7 @@ GeneratedCode NextCode(KernelParts* parts, const Emit& emit, PartKey key = {}) {
         part.memory = SharedBuffer(AlignedBuffer(std::as_bytes(bytes), owner));
         return part;
       },
-      std::move(key)));
+      key));
 }
 
 }  // namespace tilesmith::x86

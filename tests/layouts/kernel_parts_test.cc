@@ -93,7 +93,7 @@ TEST(BufferPoolTest, PartsOfOneKeyAreOneAsLongAsTheirSourcesAre) {
       ++made;
       return Filled(5, static_cast<float>(made));
     };
-    return DataPart(&parts, 20, make, PartKey("numbers").Add(number));
+    return DataPart(&parts, 20, make, [&] { return PartKey("numbers").Add(number); });
   };
   const SharedBuffer one = data_of(weights, 1), again = data_of(weights, 1), other = data_of(weights, 2);
   EXPECT_EQ(one.data(), again.data());

@@ -5,7 +5,6 @@
 
 #include "graph_tuner/compiled/compiled_file.h"
 #include "graph_tuner/executor/compiled_network.h"
-#include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
 #include "layouts/base/fork_gate.h"
@@ -88,8 +87,7 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
   const auto prepare_graph = [machine, pool, plans, path = options.plan](Graph graph,
                                                                          const PlanLoading& loading) {
     if (plans->empty() && !path.empty()) *plans = ReadPlans(path, loading.notes);
-    const Plan plan = path.empty() ? HeuristicPlan(graph, machine->target(), machine->threads())
-                                   : ChoosePlan(path, *plans, graph, machine, loading);
+    const Plan plan = ChoosePlan(path, *plans, graph, machine, loading);
     return Prepare(std::move(graph), plan, machine, pool.get());
   };
   std::optional<DerivedTensors::Preparation> of_first;

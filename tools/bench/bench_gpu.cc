@@ -9,8 +9,8 @@
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan.h"
-#include "graph_tuner/planner/log_plan.h"
 #include "graph_tuner/planner/network_run.h"
+#include "graph_tuner/planner/plan_network.h"
 #include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "templates/cuda_device/cudnn_library.h"

@@ -9,8 +9,8 @@
 
 #include "graph_tuner/executor/heuristic_plan.h"
 #include "graph_tuner/plan/plan_file.h"
-#include "graph_tuner/planner/log_plan.h"
 #include "graph_tuner/planner/network_run.h"
+#include "graph_tuner/planner/plan_network.h"
 #include "graph_tuner/planner/work.h"
 #include "layouts/base/error.h"
 #include "templates/base/fma_peak.h"
@@ -117,15 +117,15 @@ class ModelBench {
   }
 
   // The log's records of the wanted kind of weights come first.
-  FastestRecords Fastest(bool cold, const AccuracyLimits& limits) const {
-    FastestRecords fastest = FastestOf(BestOf(cold, limits));
+  FastestByWorkload Fastest(bool cold, const AccuracyLimits& limits) const {
+    FastestByWorkload fastest = FastestOf(BestOf(cold, limits));
     fastest.merge(FastestOf(BestOf(!cold, limits)));
     return fastest;
   }
 
   // By canonical workload: the log's; of a plan the first schedule of a workload that it schedules
   // differently in different places.
-  std::map<std::string, Schedule> FindSchedules(const FastestRecords& fastest) const {
+  std::map<std::string, Schedule> FindSchedules(const FastestByWorkload& fastest) const {
     std::map<std::string, Schedule> schedules;
     for (const NodePlan& node : bench_.plan.nodes) {
       if (!node.record) continue;
@@ -136,7 +136,7 @@ class ModelBench {
     return schedules;
   }
 
-  void WarnOfMissing(const std::vector<ConvTask>& tasks, const FastestRecords& fastest) const {
+  void WarnOfMissing(const std::vector<ConvTask>& tasks, const FastestByWorkload& fastest) const {
     const int64_t missing = std::ranges::count_if(
         tasks, [&](const ConvTask& task) { return !fastest.contains(WorkloadToString(task.workload)); });
     if (missing == 0) return;
@@ -148,7 +148,7 @@ class ModelBench {
   void Measure(const std::vector<ConvTask>& tasks, bool cold, std::vector<BenchRow>& rows) {
     AccuracyLimits limits;
     if (!tasks.empty()) limits.forbidden_templates = tasks.front().forbidden_templates;  // alike in a suite
-    const FastestRecords fastest = Fastest(cold, limits);
+    const FastestByWorkload fastest = Fastest(cold, limits);
     const std::map<std::string, Schedule> schedules = FindSchedules(fastest);
     const BestByWorkload best = BestOf(cold, limits);
     if (bench_.plan.nodes.empty() && !request_.log_path.empty()) WarnOfMissing(tasks, fastest);

@@ -72,12 +72,13 @@ Plan PlanForOtherSize(const std::string& path, std::span<const Plan> plans, cons
 
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading) {
-  if (path.empty()) return HeuristicPlan(graph, machine->target(), machine->threads());
-  return ChoosePlan(path, ReadPlans(path, loading.notes), graph, machine, loading);
+  return ChoosePlan(path, path.empty() ? std::vector<Plan>() : ReadPlans(path, loading.notes), graph, machine,
+                    loading);
 }
 
 Plan ChoosePlan(const std::string& path, std::span<const Plan> plans, const Graph& graph,
                 const DevicePtr& machine, const PlanLoading& loading) {
+  if (plans.empty()) return HeuristicPlan(graph, machine->target(), machine->threads());
   const auto fitting = std::ranges::find(plans, GraphHash(graph), &Plan::graph_hash);
   if (fitting == plans.end() && !loading.force && (plans.size() > 1 || loading.other_sizes) &&
       std::ranges::find(plans, graph.name(), &Plan::network) != plans.end())

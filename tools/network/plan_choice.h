@@ -34,7 +34,7 @@ struct PlanLoading {
 // other threads predicts nothing of the machine's. Throws Error(kUsage).
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading = {});
-// The same of `plans`, at least one, which were read from `path`.
+// The same of `plans`, which were read from `path`; of none, the heuristic plan.
 Plan ChoosePlan(const std::string& path, std::span<const Plan> plans, const Graph& graph,
                 const DevicePtr& machine, const PlanLoading& loading = {});
 // The threads to open this machine with, 0 being one for each core: what is asked for, unless these are more

@@ -68,12 +68,6 @@ std::vector<int64_t> InputRowsOfCode(const RowGeometry& g, const RowCode& code) 
   return rows;
 }
 
-// Whether what a kernel column meets at a position of a tile is inside the input row.
-bool IsInside(const ConvWorkload& w, const TileRun& tile, int64_t position, int64_t column) {
-  const int64_t absolute = (tile.first + position) * w.sw - w.pw + column * (w.dw + 1);
-  return !tile.edge || (absolute >= 0 && absolute < w.iw);
-}
-
 // All that the code depends on.
 PartKey CodeKey(const Schedule& schedule, const Target& cpu) {
   const RowGeometry& g = schedule.rows;
@@ -89,13 +83,7 @@ PartKey CodeKey(const Schedule& schedule, const Target& cpu) {
   for (const RowCode& code : schedule.codes) {
     key.Add(code.kind, code.rows, code.valid.size());
     for (const KernelRows& rows : code.valid) key.Add(rows.first, rows.last);
-    const std::vector<TileRun> tiles = CutColumns(g, code);
-    key.Add(tiles.size());
-    for (const TileRun& tile : tiles) {
-      key.Add(tile.width, tile.count > 1, tile.edge);
-      for (int64_t at = 0; tile.edge && at < tile.width * w.kw; ++at)
-        key.Add(IsInside(w, tile, at / w.kw, at % w.kw));
-    }
+    AddTileKinds(w, w.iw, CutColumns(g, code), key);
   }
   return key;
 }
@@ -277,7 +265,7 @@ void PlaneGenerator::EmitTile(const RowCode& code, const TileRun& tile) {
   columns_.clear();
   for (int64_t position = 0; position < width_; ++position) {
     for (int64_t tap = 0; tap < w.kw; ++tap) {
-      if (!IsInside(w, tile, position, tap)) continue;
+      if (!IsInside(w, w.iw, tile, position, tap)) continue;
       const int64_t column = position * w.sw - w.pw + tap * (w.dw + 1);
       columns_[column].emplace_back(position, tap);
     }
@@ -553,15 +541,18 @@ Planes::Planes(const Schedule& schedule, const Target& cpu, const ConvWeights& w
   const auto bytes = static_cast<size_t>(floats * PlaneWeights(g)) * sizeof(float);
   weights_ = DataPart(
       weights.parts, bytes, [&] { return Pack(weights.weights, bytes); },
-      PartKey("depthwise weights")
-          .Add(g.workload.oc, g.workload.kh, g.workload.kw, g.vector_floats, g.config.pairs,
-               PlaneWeights(g)));
+      [&] {
+        return PartKey("depthwise weights")
+            .Add(g.workload.oc, g.workload.kh, g.workload.kw, g.vector_floats, g.config.pairs,
+                 PlaneWeights(g));
+      });
   bias_ = FloatsPart(weights.parts, weights.bias, g.workload.oc, floats);
   for (const RowCode& code : schedule.codes) {
     for (const TileRun& tile : CutColumns(g, code)) tile_counts_.push_back(tile.count);
   }
   code_ = x86::NextCode(
-      weights.parts, [&](std::vector<size_t>& starts) { return Emit(cpu, starts); }, CodeKey(schedule, cpu));
+      weights.parts, [&](std::vector<size_t>& starts) { return Emit(cpu, starts); },
+      [&] { return CodeKey(schedule, cpu); });
   full_ = VariantAt(0);
   if (schedule_.lanes > 0) partial_ = VariantAt(1 + schedule_.codes.size());
 }

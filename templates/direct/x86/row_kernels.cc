@@ -39,14 +39,6 @@ constexpr int64_t kUnit = 1024;
 // What a step of input channels takes of the input: a float or a pair of bf16.
 constexpr int64_t kStepBytes = 4;
 
-// Whether what a kernel column meets at a position of a tile is inside the input row.
-bool IsInside(const Schedule& g, const TileRun& tile, int64_t position, int64_t column) {
-  if (!tile.edge) return true;
-  const ConvWorkload& w = g.workload;
-  const int64_t in_column = (tile.first + position) * w.sw - w.pw + column * (w.dw + 1);
-  return in_column >= 0 && in_column < g.iw;
-}
-
 }  // namespace
 
 RowGenerator::RowGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
@@ -270,7 +262,7 @@ void RowGenerator::EmitSteps(const TileRun& tile, int64_t steps, bool half) {
         prefetcht0(ptr[kWeightsNow + Offset(base + (v + ahead) * stored)]);
       }
       for (int position = 0; position < positions_; ++position) {
-        if (!IsInside(schedule_, tile, position, column)) continue;
+        if (!IsInside(w, schedule_.iw, tile, position, column)) continue;
         const int64_t in_column = position * w.sw - w.pw + column * (w.dw + 1);
         const int64_t offset = in_column * schedule_.in_pixel_bytes + step * kStepBytes;
         if (plan_.broadcasts == 0) {
@@ -354,12 +346,8 @@ PartKey CodeKey(const Schedule& g, const Target& cpu, const std::vector<RowVaria
   key.Add(cpu.isa, w.kh > 1, w.kw, w.sw, w.pw, w.dw, w.post.bias, w.post.sum)
       .Add(ActivationToString(w.post.activation))
       .Add(c.broadcast, c.ic_unroll, c.prefetch, c.factors, c.in_type, c.out_type, c.weight_type)
-      .Add(g.vector_floats, g.in_pixel_bytes, g.out_pixel_bytes, g.out.is_nhwc(), g.tiles.size());
-  for (const TileRun& tile : g.tiles) {
-    key.Add(tile.width, tile.count > 1, tile.edge);
-    for (int64_t at = 0; tile.edge && at < tile.width * w.kw; ++at)
-      key.Add(IsInside(g, tile, at / w.kw, at % w.kw));
-  }
+      .Add(g.vector_floats, g.in_pixel_bytes, g.out_pixel_bytes, g.out.is_nhwc());
+  AddTileKinds(w, g.iw, g.tiles, key);
   for (const RowVariant& v : variants) {
     key.Add(v.chunk.vectors, v.chunk.zero_vectors, v.chunk.partial_lanes, v.first, v.last, v.pass.blocks,
             v.pass.block_channels, v.pass.tail_channels);
@@ -401,7 +389,7 @@ RowKernels::RowKernels(const Schedule& g, const Target& cpu, KernelParts* parts)
         code->Finish();
         return code;
       },
-      CodeKey(g, cpu, variants));
+      [&] { return CodeKey(g, cpu, variants); });
   kernels_.reserve(variant_of.size());
   for (const size_t index : variant_of) kernels_.push_back(code_.Get<RowKernel>(index));
 }

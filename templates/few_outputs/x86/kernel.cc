@@ -292,9 +292,11 @@ class FewOutputsKernel : public ConvKernel {
       : schedule_(std::move(schedule)),
         weights_(DataPart(
             weights.parts, PackedBytes(schedule_), [&] { return PackWeights(schedule_, weights.weights); },
-            PartKey("few_outputs weights")
-                .Add(schedule_.config.outputs, schedule_.workload.oc, schedule_.workload.ic,
-                     schedule_.workload.kh, schedule_.workload.kw))),
+            [&] {
+              return PartKey("few_outputs weights")
+                  .Add(schedule_.config.outputs, schedule_.workload.oc, schedule_.workload.ic,
+                       schedule_.workload.kh, schedule_.workload.kw);
+            })),
         bias_(FloatsPart(weights.parts, weights.bias, schedule_.workload.oc, schedule_.workload.oc)),
         input_rows_(InputRowsOf(schedule_.workload, schedule_.config.tile_rows)),
         last_input_rows_(InputRowsOf(schedule_.workload, schedule_.last_rows())) {

@@ -222,10 +222,9 @@ class StrassenKernel : public ConvKernel {
     }
     const ConvWorkload& w = g_.workload;
     const auto bytes = static_cast<size_t>(kProducts * (w.ic / 2) * (w.oc / 2)) * sizeof(float);
-    PartKey key = direct::PackingKey(PackingOf(row_.positions()));
     weights_ = DataPart(
         weights.parts, bytes, [&] { return PackWeights(cpu, weights.weights, bytes); },
-        key.Add(std::string("strassen")).Add(w.ic, w.oc));
+        [&] { return direct::PackingKey(Packing()).Add(std::string("strassen")).Add(w.ic, w.oc); });
     bias_ = FloatsPart(weights.parts, weights.bias, w.oc, w.post.bias ? w.oc : 0);
   }
 
@@ -282,12 +281,13 @@ class StrassenKernel : public ConvKernel {
     return kProducts * g_.workload.ic / 2 * row_.chunks()[chunk].first_channel;
   }
 
-  direct::Schedule PackingOf(int64_t positions) const {
-    return direct::MakeSchedule(ProductOf(g_.workload, positions), g_.config.product, g_.vector_floats);
+  direct::Schedule Packing() const {
+    return direct::MakeSchedule(ProductOf(g_.workload, row_.positions()), g_.config.product,
+                                g_.vector_floats);
   }
 
   AlignedBuffer PackWeights(const Target& cpu, const float* weights, size_t bytes) const {
-    const direct::Schedule packing = PackingOf(row_.positions());
+    const direct::Schedule packing = Packing();
     AlignedBuffer all(bytes);
     for (int product = 0; product < kProducts; ++product) {
       const std::vector<float> combined = ProductWeights(g_, row_.chunks(), weights, product);

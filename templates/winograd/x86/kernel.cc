@@ -26,12 +26,8 @@ class WinogradKernel : public ConvKernel {
                                            g_.block_tiles, cpu, weights.parts);
     }
     const auto bytes = static_cast<size_t>(g_.elements() * ElementWeightBytes());
-    PartKey key("winograd weights");
-    key.Add(g_.workload.ic, g_.workload.oc, g_.config.tile, g_.elements(), g_.out_vectors, g_.vector_floats,
-            g_.v_type());
-    for (const direct::Chunk& chunk : product_.chunks()) key.Add(chunk.first_channel, chunk.vectors);
     weights_ = DataPart(
-        weights.parts, bytes, [&] { return PackWeights(cpu, weights); }, key);
+        weights.parts, bytes, [&] { return PackWeights(cpu, weights); }, [&] { return PackingKey(); });
   }
 
   int Stages() const override { return g_.config.partition == Partition::kTileBlocks ? 1 : 3; }
@@ -88,6 +84,14 @@ class WinogradKernel : public ConvKernel {
   float* M(std::byte* scratch, int64_t vector, int64_t tile) const {
     return reinterpret_cast<float*>(scratch + g_.m_bytes) +
            (vector * g_.block_tiles + tile) * g_.vector_floats;
+  }
+
+  PartKey PackingKey() const {
+    PartKey key("winograd weights");
+    key.Add(g_.workload.ic, g_.workload.oc, g_.config.tile, g_.elements(), g_.out_vectors, g_.vector_floats,
+            g_.v_type());
+    for (const direct::Chunk& chunk : product_.chunks()) key.Add(chunk.first_channel, chunk.vectors);
+    return key;
   }
 
   AlignedBuffer PackWeights(const Target& cpu, const ConvWeights& weights) const {
