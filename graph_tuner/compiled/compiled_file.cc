@@ -46,13 +46,8 @@ void Get(ByteReader& reader, KernelPart& part) {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'T', 'S', 'M', 'I', 'T', 'H', 'C', '\n'};
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 2;
 constexpr int64_t kSectionAlignment = 4096;
-
-struct Section {
-  int64_t offset = 0, bytes = 0;
-  uint64_t sum = 0;  // StableSum of the bytes
-};
 
 enum SectionNumber { kTables, kData, kCode, kSections };
 
@@ -61,7 +56,7 @@ struct Header {
   uint32_t version = kFormatVersion;
   uint32_t header_bytes = sizeof(Header);
   int64_t file_bytes = 0;
-  std::array<Section, kSections> sections;
+  std::array<CompiledSection, kSections> sections;
   uint64_t sum = 0;  // of the header in front of it
 };
 static_assert(sizeof(Header) == 8 + 4 + 4 + 8 + kSections * 24 + 8);
@@ -322,26 +317,22 @@ void WriteCompiled(std::span<const CompiledModel> models,
                          .inputs = network.inputs,
                          .outputs = network.outputs});
   }
-  // Summaries have one size wherever the tables lie, which are behind them.
-  const auto write_summaries = [&] {
-    ByteWriter writer(&data, &code);
-    writer.Write(summaries);
-    return writer.bytes();
-  };
-  auto end = static_cast<int64_t>(sizeof(uint64_t) + write_summaries().size());
-  for (size_t i = 0; i < tables.size(); ++i) {
-    summaries[i].tables = {end, std::ssize(tables[i])};
-    end += std::ssize(tables[i]);
+  ByteWriter all_summaries(&data, &code), all(&data, &code);
+  all_summaries.Write(summaries);
+  all.WriteAll(uint64_t{tables.size()}, uint64_t{all_summaries.bytes().size()});
+  const size_t front =
+      all.bytes().size() + tables.size() * sizeof(CompiledSection) + all_summaries.bytes().size();
+  auto end = static_cast<int64_t>(front);
+  for (const std::vector<std::byte>& table : tables) {
+    all.Write(CompiledSection{end, std::ssize(table), SumOf(table)});
+    end += std::ssize(table);
   }
-  std::vector<std::byte> all = write_summaries();
-  const uint64_t summary_bytes = all.size();
-  const auto count = std::as_bytes(std::span(&summary_bytes, 1));
-  all.insert(all.begin(), count.begin(), count.end());
-  for (const std::vector<std::byte>& table : tables) all.insert(all.end(), table.begin(), table.end());
+  all.WriteBytes(all_summaries.bytes());
+  for (const std::vector<std::byte>& table : tables) all.WriteBytes(table);
 
   Header header;
-  header.sections[kTables] = {kSectionAlignment, std::ssize(all), SumOf(all)};
-  const auto behind = [](const Section& section) {
+  header.sections[kTables] = {kSectionAlignment, end, SumOf(std::span(all.bytes()).first(front))};
+  const auto behind = [](const CompiledSection& section) {
     return RoundUp(section.offset + section.bytes, kSectionAlignment);
   };
   header.sections[kData] = {behind(header.sections[kTables]), data.bytes(), SumOf(data)};
@@ -352,7 +343,7 @@ void WriteCompiled(std::span<const CompiledModel> models,
 
   PiecewiseWriter writer(write);
   writer.WriteAt(0, header_bytes);
-  writer.WriteAt(header.sections[kTables].offset, all);
+  writer.WriteAt(header.sections[kTables].offset, all.bytes());
   for (const auto& [section, memory] : {std::pair(kData, &data), std::pair(kCode, &code)}) {
     for (const auto& [place, bytes] : memory->all())
       writer.WriteAt(header.sections[section].offset + place.offset, bytes);
@@ -418,13 +409,22 @@ CompiledFile::CompiledFile(const std::string& path, bool verify) : path_(path) {
   }
   close(mapping->file);
   mapping->file = -1;
+}
+
+void CompiledFile::ReadSummaries(uint64_t sum) {
   try {
-    ByteReader counted(tables_, {}, {}, nullptr);
-    const auto bytes = counted.Read<uint64_t>();
-    ByteReader reader(counted.ReadBytes(bytes), {}, {}, nullptr);
-    reader.Read(networks_);
-    reader.ExpectEnd();
+    ByteReader reader(tables_, {}, {}, nullptr);
+    const auto networks = reader.Read<uint64_t>(), summary_bytes = reader.Read<uint64_t>();
+    const size_t most = tables_.size(), directory_bytes = networks * sizeof(CompiledSection);
+    const size_t front = 2 * sizeof(uint64_t) + directory_bytes + summary_bytes;
+    const bool fits = networks <= most / sizeof(CompiledSection) && summary_bytes <= most && front <= most;
+    if (!fits || SumOf(tables_.first(front)) != sum) ByteReader::Refuse("its tables are damaged");
+    for (uint64_t i = 0; i < networks; ++i) directory_.push_back(reader.Read<CompiledSection>());
+    ByteReader summaries(reader.ReadBytes(summary_bytes), {}, {}, nullptr);
+    summaries.Read(networks_);
+    summaries.ExpectEnd();
     if (networks_.empty()) ByteReader::Refuse("holds no network");
+    if (networks_.size() != networks) ByteReader::Refuse("networks and their tables differ in number");
     for (const CompiledSummary& network : networks_) CheckSummary(network);
   } catch (const Error& error) {
     Refuse(error.what());
@@ -453,9 +453,10 @@ void CompiledFile::ReadHeader(bool verify) {
     if (check && SumOf(found) != sum) Refuse(fmt::format("its {} are damaged", name));
     return found;
   };
-  tables_ = section(kTables, "tables", true);
+  tables_ = section(kTables, "tables", false);
   data_ = section(kData, "weights", verify);
   code_ = section(kCode, "instructions", verify);
+  ReadSummaries(header.sections[kTables].sum);
 }
 
 size_t CompiledFile::Choose(const Target& cpu, int threads, const std::vector<Shape>* inputs) const {
@@ -473,9 +474,14 @@ size_t CompiledFile::Choose(const Target& cpu, int threads, const std::vector<Sh
     if (!best || rank(summary) > rank(networks_[*best])) best = i;
   }
   if (best) return *best;
+  constexpr size_t kMostNamed = 6;
   std::vector<std::string> there;
-  there.reserve(networks_.size());
-  for (const CompiledSummary& summary : networks_) there.push_back(NeedsOf(summary));
+  for (const CompiledSummary& summary : networks_) {
+    if (there.size() < kMostNamed) there.push_back(NeedsOf(summary));
+  }
+  if (networks_.size() > kMostNamed)
+    there.push_back(fmt::format("and {} more, the last one for {}", networks_.size() - kMostNamed,
+                                NeedsOf(networks_.back())));
   std::vector<std::string> shapes;
   for (size_t i = 0; inputs && i < inputs->size(); ++i) shapes.push_back(ShapeToString((*inputs)[i]));
   throw Error(ErrorCode::kUsage,
@@ -490,12 +496,13 @@ std::shared_ptr<CompiledNetwork> CompiledFile::ReadTables(size_t index) const {
   network->inputs = summary.inputs;
   network->outputs = summary.outputs;
   try {
-    const auto& [offset, bytes] = summary.tables;
+    const auto& [offset, bytes, sum] = directory_.at(index);
     const auto all = std::ssize(tables_);
     if (offset < 0 || bytes < 0 || offset > all || bytes > all - offset)
       ByteReader::Refuse("tables outside the file");
-    ByteReader reader(tables_.subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes)), data_, code_,
-                      mapping_);
+    const auto tables = tables_.subspan(static_cast<size_t>(offset), static_cast<size_t>(bytes));
+    if (SumOf(tables) != sum) ByteReader::Refuse("its tables are damaged");
+    ByteReader reader(tables, data_, code_, mapping_);
     ForEachTable(*network, [&](auto& table) { reader.Read(table); });
     reader.ExpectEnd();
     TableCheck(*network).Run();

@@ -37,7 +37,12 @@ struct CompiledSummary {
   Target target;  // that it was compiled for; it runs where RunsCode says so
   int threads = 1;
   std::vector<UserTensor> inputs, outputs;
-  DataPlace tables = {};  // in the file's
+};
+
+// A part of a file: where it lies, and what its bytes sum up to.
+struct CompiledSection {
+  int64_t offset = 0, bytes = 0;
+  uint64_t sum = 0;
 };
 
 // Whether code for `compiled` runs on `cpu`: these are CPUs, and the instructions are there.
@@ -55,9 +60,10 @@ bool IsCompiledFile(const std::string& path);
 // A mapped file. Immutable, thread-safe. What was loaded from it keeps the mapping alive.
 class CompiledFile {
  public:
-  // Checks header and tables; with `verify` the sums of weights and code, too. Throws Error(kEnvironment)
-  // where the file cannot be read or mapped, and Error(kBadModel), naming it and what is wrong, where it is
-  // no such file, is damaged, or of another version.
+  // Checks the header and what the file says of its networks, whose own tables are checked when they are
+  // read; with `verify` the sums of weights and code, too. Throws Error(kEnvironment) where the file cannot
+  // be read or mapped, and Error(kBadModel), naming it and what is wrong, where it is no such file, is
+  // damaged, or of another version.
   explicit CompiledFile(const std::string& path, bool verify = false);
 
   const std::vector<CompiledSummary>& networks() const { return networks_; }
@@ -76,10 +82,12 @@ class CompiledFile {
   std::shared_ptr<CompiledNetwork> ReadTables(size_t index) const;
   [[noreturn]] void Refuse(const std::string& reason) const;
   void ReadHeader(bool verify);
+  void ReadSummaries(uint64_t sum);
 
   const std::string path_;
   std::shared_ptr<const Mapping> mapping_;
   std::span<const std::byte> tables_, data_, code_;
+  std::vector<CompiledSection> directory_;  // of each network its tables, from those of the file on
   std::vector<CompiledSummary> networks_;
 };
 

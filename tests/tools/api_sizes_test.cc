@@ -277,6 +277,8 @@ TEST(ApiSizesTest, SizesThatMakeNoSenseAreRefusedAndChangeNothing) {
         only_first.Run({{example.x.raw(), other}});
       },
       testing::ThrowsMessage<std::runtime_error>(HasSubstr("loaded for 1x3x32x32 only")));
+  EXPECT_EQ(Model::Load(path, {.threads = 1, .input_shapes = {"x=1x3x24..32:8x32"}}).inputs()[0].shape,
+            (std::vector<int64_t>{1, 3, 24, 32}));
   const Model narrow =
       Model::Load(path, {.threads = 1, .input_shapes = {"x=1x3x32x32"}, .sizes = 4, .max_memory = 3});
   Session in_narrow = narrow.NewSession();
@@ -289,6 +291,33 @@ TEST(ApiSizesTest, SizesThatMakeNoSenseAreRefusedAndChangeNothing) {
         Model::Load(path, {.input_shapes = {"x=1x3x8x8", "x=1x3x9x9", "H=3", "H=4", "H=5"}});
       },
       testing::ThrowsMessage<std::runtime_error>(HasSubstr("once for each size")));
+}
+
+// The texts of each size, and of each that is tuned.
+TEST(ApiSizesTest, RangesStandForAllTheirSizesAndAreTunedAtTheirEnds) {
+  using Texts = std::vector<std::vector<std::string>>;
+  const auto texts = [](const std::vector<ModelOptions>& sizes) {
+    Texts all;
+    for (const ModelOptions& size : sizes) all.push_back(size.input_shapes);
+    return all;
+  };
+  const auto all = [&](std::vector<std::string> given) {
+    return texts(SizesOf({.model = "", .input_shapes = std::move(given)}));
+  };
+  const auto tuned = [&](std::vector<std::string> given) {
+    return texts(SizesToTune({.model = "", .input_shapes = std::move(given)}));
+  };
+  EXPECT_EQ(all({"x=1x3x8..20:4"}), (Texts{{"x=1x3x8"}, {"x=1x3x12"}, {"x=1x3x16"}, {"x=1x3x20"}}));
+  EXPECT_EQ(tuned({"x=1x3x8..22:4"}), (Texts{{"x=1x3x8"}, {"x=1x3x20"}}));
+  EXPECT_EQ(all({"x=1..2x3x8..9"}), (Texts{{"x=1x3x8"}, {"x=1x3x9"}, {"x=2x3x8"}, {"x=2x3x9"}}));
+  EXPECT_EQ(tuned({"x=1..2x3x8..9"}), (Texts{{"x=1x3x8"}, {"x=2x3x9"}}));
+  EXPECT_EQ(all({"x=4x4", "x=7..8x4", "max=5"}),
+            (Texts{{"max=5", "x=4x4"}, {"max=5", "x=7x4"}, {"max=5", "x=8x4"}}));
+  EXPECT_EQ(all({"a..b=1x3x8"}), (Texts{{"a..b=1x3x8"}}));
+  for (const std::string wrong :
+       {"x=1x3x64..64", "x=9..1", "x=1x3x..5", "x=5..", "x=1..9:0", "x=1..9:", "x=1..9:y", "x=1..9:99",
+        "x=0..4", "x=-1..4", "x=1...4", "x=1..99999", "x=1..99x1..99", "x=1..9223372036854775808"})
+    EXPECT_THROW(all({wrong}), Error) << wrong;
 }
 
 // x [1, 3, H, W] through what is folded into weights: a batch norm behind and one in front of a convolution,

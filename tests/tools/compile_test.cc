@@ -92,6 +92,39 @@ TEST_F(CompileTest, TheInterfaceLoadsIt) {
   EXPECT_THROW(session.Run({{.data = image.data(), .shape = unknown}}), Error);
 }
 
+// One file for a range: plans of its ends lend their schedules to what lies between.
+TEST_F(CompileTest, OneFileServesARangeOfSizes) {
+  const std::string plan = folder_.File("plan.jsonl"), range = "input=1x3x64x48..96:4";
+  ProgramResult result =
+      Tilesmith({"graph-tune", "squeezenet1_1", "-o", plan, "--threads", "1", "--rounds", "1", "--time",
+                 "50ms", "--no-baselines", "--default-schedules", "--input-shape", range});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(ReadFile(plan), testing::ContainsRegex("tilesmith_plan.*[^$]*tilesmith_plan"));
+  result = Tilesmith(
+      {"compile", "squeezenet1_1", "-o", path_, "--threads", "1", "--plan", plan, "--input-shape", range});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, testing::ContainsRegex("networks in it +13"));
+  EXPECT_THAT(result.err, HasSubstr("the schedules of the nearest size run"));
+  EXPECT_THAT(result.err, HasSubstr("and 8 such notes more"));
+  Session session = Model::Load(path_, {.threads = 1}).NewSession();
+  for (const int64_t width : {96, 48, 52, 92, 48, 72}) {
+    const std::vector<int64_t> shape = {1, 3, 64, width};
+    const std::vector<float> image(static_cast<size_t>(3 * 64 * width), 0.25F);
+    const Model alone =
+        Model::Load("squeezenet1_1",
+                    {.plan = plan, .threads = 1, .input_shapes = {"input=1x3x64x" + std::to_string(width)}});
+    Session wanted = alone.NewSession();
+    const OutputTensor expected = wanted.Run({{.data = image.data(), .shape = shape}})[0];
+    const OutputTensor& got = session.Run({{.data = image.data(), .shape = shape}})[0];
+    ASSERT_EQ(got.bytes, expected.bytes);
+    EXPECT_EQ(std::memcmp(got.data, expected.data, got.bytes), 0) << width;
+  }
+  const std::vector<float> image(size_t{3} * 64 * 50, 0.25F);
+  const std::vector<int64_t> between = {1, 3, 64, 50};
+  EXPECT_THAT([&] { session.Run({{.data = image.data(), .shape = between}}); },
+              testing::ThrowsMessage<std::runtime_error>(HasSubstr("and 7 more, the last one for")));
+}
+
 TEST_F(CompileTest, WhatItCannotDoIsRefusedByName) {
   ExpectRefusal({"compile", "squeezenet1_1"}, 2, "-o FILE is required");
   ExpectRefusal({"compile", "resnet51", "-o", path_}, 2, "resnet51");

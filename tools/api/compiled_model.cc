@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "graph_tuner/compiled/compiled_file.h"
@@ -64,13 +65,16 @@ Model ModelFromFile::Load(const std::string& path, const LoadOptions& options) {
     return SizeOf(LoadCompiled(*file, index, wait), file->networks()[index].origin.predicted_seconds);
   };
   auto impl = std::make_shared<Model::Impl>();
-  auto first = std::make_shared<const PreparedSize>(prepare(nullptr));
+  auto first = std::make_shared<PreparedSize>(prepare(nullptr));
   impl->device = first->network->device;
   if (options.strict && impl->device->threads() != threads) {
     throw Error(ErrorCode::kUsage, fmt::format("{}: compiled for {} threads, asked to run with {}", path,
                                                impl->device->threads(), threads));
   }
-  const size_t others = file->networks().size() - 1;
+  // One that is not kept is loaded again in less than a millisecond.
+  constexpr size_t kMostKept = 64;
+  const size_t others =
+      std::min(file->networks().size(), std::max(kMostKept, static_cast<size_t>(options.sizes))) - 1;
   impl->sizes = std::make_unique<PreparedSizes>(
       std::move(first), SizesLimit{others, others > 0 ? SIZE_MAX : 0},
       [prepare](const InputShapes& shapes, bool) { return prepare(&shapes); });

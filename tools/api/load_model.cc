@@ -129,9 +129,9 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
     for (size_t i = 0; i < names.size(); ++i) sized.shapes[names[i]] = shapes[i];
     return prepare_graph(LoadModel(sized), {.other_sizes = !first || count > 1, .strict = strict});
   };
-  PreparedSizePtr first;
+  std::shared_ptr<PreparedSize> first;
   if (graph) {
-    first = std::make_shared<const PreparedSize>(
+    first = std::make_shared<PreparedSize>(
         prepare_graph(std::move(*graph), {.strict = options.strict, .notes = &impl->warnings}));
   }
   impl->sizes = std::make_unique<PreparedSizes>(std::move(first),
@@ -151,7 +151,7 @@ Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const DevicePtr& ma
   auto impl = std::make_shared<Model::Impl>();
   impl->device = machine;
   impl->sizes = std::make_unique<PreparedSizes>(
-      std::make_shared<const PreparedSize>(Prepare(std::move(graph), plan, machine, nullptr)), SizesLimit(),
+      std::make_shared<PreparedSize>(Prepare(std::move(graph), plan, machine, nullptr)), SizesLimit(),
       nullptr);
   return Model(std::move(impl));
 }

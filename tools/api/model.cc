@@ -295,9 +295,8 @@ struct Session::Impl {
     SizedRun& of_first = First();
     if (size == model->sizes->first()) return of_first;
     auto sized = std::make_unique<SizedRun>(size, team, &shared);
-    others.MakeRoom(
-        model->sizes->limit(), MemoryOf(of_first.size()) + MemoryBeside(of_first.size(), *size),
-        [&](const std::unique_ptr<SizedRun>& kept) { return MemoryBeside(of_first.size(), kept->size()); });
+    others.MakeRoom(model->sizes->limit(), of_first.size().bytes + size->bytes,
+                    [](const std::unique_ptr<SizedRun>& kept) { return kept->size().bytes; });
     return *others.Add(shapes, std::move(sized));
   }
 

@@ -28,10 +28,8 @@ size_t TensorBytes(const PreparedSize& size) {
   return bytes;
 }
 
-}  // namespace
-
-size_t MemoryOf(const PreparedSize& size) {
-  return tilesmith::PackedWeightBytes(*size.network) + TensorBytes(size);
+size_t MemoryOf(const PreparedSize& first) {
+  return tilesmith::PackedWeightBytes(*first.network) + TensorBytes(first);
 }
 
 size_t MemoryBeside(const PreparedSize& first, const PreparedSize& size) {
@@ -39,8 +37,13 @@ size_t MemoryBeside(const PreparedSize& first, const PreparedSize& size) {
          tilesmith::PackedWeightBytes(*first.network) + TensorBytes(size);
 }
 
-PreparedSizes::PreparedSizes(PreparedSizePtr first, SizesLimit limit, PrepareSize prepare)
-    : first_(std::move(first)), has_first_(first_ != nullptr), limit_(limit), prepare_(std::move(prepare)) {}
+}  // namespace
+
+PreparedSizes::PreparedSizes(std::shared_ptr<PreparedSize> first, SizesLimit limit, PrepareSize prepare)
+    : has_first_(first != nullptr), limit_(limit), prepare_(std::move(prepare)) {
+  if (first) first->bytes = MemoryOf(*first);
+  first_ = std::move(first);
+}
 
 PreparedSizePtr PreparedSizes::For(const InputShapes& shapes) {
   return For(shapes, [&] { return prepare_(shapes, first_ == nullptr); });
@@ -58,7 +61,9 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::functio
   }
   const std::lock_guard lock(mutex_);
   if (!first_) {
-    first_ = std::make_shared<const PreparedSize>(make());
+    auto made = std::make_shared<PreparedSize>(make());
+    made->bytes = MemoryOf(*made);
+    first_ = std::move(made);
     has_first_.store(true, std::memory_order_release);
     if (limit_.count == 0) prepare_ = nullptr;  // and the model's file with it
   }
@@ -69,8 +74,9 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::functio
                             TextOf(shapes), TextOf(first_->shapes)));
   }
   if (const PreparedSizePtr* known = others_.Find(shapes)) return *known;
-  const auto prepared = std::make_shared<const PreparedSize>(make());
-  const size_t needed = MemoryOf(*first_) + MemoryBeside(*first_, *prepared);
+  const auto prepared = std::make_shared<PreparedSize>(make());
+  prepared->bytes = MemoryBeside(*first_, *prepared);
+  const size_t needed = first_->bytes + prepared->bytes;
   if (needed > limit_.bytes) {
     constexpr double kMebibyte = 1 << 20;
     throw LimitError(fmt::format(
@@ -78,7 +84,7 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::functio
         TextOf(shapes), static_cast<double>(needed) / kMebibyte,
         static_cast<double>(limit_.bytes) / kMebibyte));
   }
-  others_.MakeRoom(limit_, needed, [&](const PreparedSizePtr& kept) { return MemoryBeside(*first_, *kept); });
+  others_.MakeRoom(limit_, needed, [](const PreparedSizePtr& kept) { return kept->bytes; });
   return others_.Add(shapes, prepared);
 }
 

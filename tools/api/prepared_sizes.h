@@ -24,13 +24,11 @@ struct PreparedSize {
   std::shared_ptr<const CompiledNetwork> network;
   std::vector<TensorInfo> inputs, outputs;
   double predicted_seconds = 0;
+  // What weights, activations, inputs and outputs take: of the first size, or beside it, whose weights this
+  // one may share.
+  size_t bytes = 0;
 };
 using PreparedSizePtr = std::shared_ptr<const PreparedSize>;
-
-// What weights, activations, inputs and outputs take: one session of this size; and beside one of `first`,
-// whose weights it may share.
-size_t MemoryOf(const PreparedSize& size);
-size_t MemoryBeside(const PreparedSize& first, const PreparedSize& size);
 
 // How many sizes are kept beside the first, and in how much memory all together.
 struct SizesLimit {
@@ -80,9 +78,9 @@ using PrepareSize = std::function<PreparedSize(const InputShapes&, bool first)>;
 // Thread-safe. Compiling a size holds others up that want one that is not known to them yet.
 class PreparedSizes {
  public:
-  // `first` is null where that is the size of the first inputs that come; `prepare` is null where the model
-  // takes inputs of one size only.
-  PreparedSizes(PreparedSizePtr first, SizesLimit limit, PrepareSize prepare);
+  // `first`, whose `bytes` are set here, is null where that is the size of the first inputs that come;
+  // `prepare` is null where the model takes inputs of one size only.
+  PreparedSizes(std::shared_ptr<PreparedSize> first, SizesLimit limit, PrepareSize prepare);
 
   // Null until there is one; the same from then on.
   const PreparedSizePtr& first() const {

@@ -35,11 +35,13 @@ struct LoadOptions {
   int threads = 0;    // of each session; 0: one for each core of the calling thread
   int64_t batch = 0;  // 0: the model's own, or 1 where it leaves it open
   // "x=1x3x640x640", or "height=640" for a named open size. Several for one name are as many sizes, all
-  // prepared; the first is what Model::inputs says. Sizes other than the batch that are left open are those
-  // of the first run, which compiles the model (Session::Run with shapes).
+  // prepared, and "x=1x3x48x64..640:8" as many as it counts; the first is what Model::inputs says. Sizes
+  // other than the batch that are left open are those of the first run, which compiles the model
+  // (Session::Run with shapes).
   std::vector<std::string> input_shapes = {};
   // How many sizes of its inputs a model, and each session, keeps prepared: the first, and those that were
-  // used last. Up to 1, and where input_shapes has no more, other sizes than the first are refused.
+  // used last. Up to 1, and where input_shapes has no more, other sizes than the first are refused. Of a
+  // compiled file's sizes at least 64 are kept.
   int sizes = 1;
   int64_t max_elements = 0;  // of one tensor: a model with a larger one is refused; 0: 2^31
   // MiB that weights and one session may take, for all sizes together; 0: what this process may use.

@@ -159,7 +159,8 @@ void DeclareInputOptions(Args& args, ModelOptions* options) {
   args.Texts(
       "--input-shape", &options->input_shapes,
       "INPUT=1x3x224x224, or NAME=224 for an open size that has a name or an input's only size; may be "
-      "repeated, also for several sizes of an input (tune, graph-tune, optimize)",
+      "repeated, also for several sizes of an input, and 64..640:8 is a range of them, whose ends are tuned "
+      "(tune, graph-tune, optimize, compile)",
       "NAME=SIZE");
   args.Positive(
       "--max-elements", &options->max_elements,
@@ -173,12 +174,68 @@ bool LooksLikeModel(const std::string& text) {
   return IsBuiltInNetwork(text) || text.ends_with(".onnx") || FileExists(text);
 }
 
-std::vector<ModelOptions> SizesOf(const ModelOptions& options) {
+namespace {
+
+constexpr size_t kMostSizes = 4096;
+
+// Of "64..640:8" 64, 72, ..., 640, or 64 and 640.
+std::vector<int64_t> SizesOfRange(std::string_view range, bool only_ends, const std::string& text) {
+  const auto reject = [&](const std::string& wrong) -> Error {
+    return Error(ErrorCode::kUsage,
+                 fmt::format("{} {}: {} {}; a range is FIRST..LAST or FIRST..LAST:STEP, such as 64..640:8",
+                             settings::kInputShapes, text, range, wrong));
+  };
+  const auto number = [&](std::string_view digits) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value < 1)
+      throw reject("is no range of sizes from 1 on");
+    return value;
+  };
+  const size_t dots = range.find(".."), colon = range.find(':', dots);
+  const int64_t first = number(range.substr(0, dots));
+  const int64_t last = number(range.substr(dots + 2, colon == range.npos ? colon : colon - dots - 2));
+  const int64_t step = colon == range.npos ? 1 : number(range.substr(colon + 1));
+  if (first > last || last - first < step) throw reject("has fewer than two sizes");
+  const int64_t count = (last - first) / step + 1;
+  if (only_ends) return {first, first + (count - 1) * step};
+  if (count > static_cast<int64_t>(kMostSizes))
+    throw reject(fmt::format("has {} sizes, at most {} are allowed", count, kMostSizes));
+  std::vector<int64_t> all;
+  for (int64_t i = 0; i < count; ++i) all.push_back(first + i * step);
+  return all;
+}
+
+// The texts that one with ranges stands for.
+std::vector<std::string> TextsOf(const std::string& text, bool only_ends) {
+  const size_t dots = text.find("..", std::min(text.rfind('='), text.size()));
+  if (dots == text.npos) return {text};
+  const size_t begin = text.find_last_of("=x", dots) + 1, end = std::min(text.find('x', dots), text.size());
+  const std::string_view range = std::string_view(text).substr(begin, end - begin);
+  std::vector<std::string> texts;
+  std::vector<int64_t> sizes = SizesOfRange(range, only_ends, text);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const std::vector<std::string> behind =
+        TextsOf(fmt::format("{}{}{}", text.substr(0, begin), sizes[i], text.substr(end)), only_ends);
+    if (only_ends) {
+      texts.push_back(i == 0 ? behind.front() : behind.back());
+    } else {
+      texts.insert(texts.end(), behind.begin(), behind.end());
+    }
+    if (texts.size() > kMostSizes) {
+      throw Error(ErrorCode::kUsage, fmt::format("{} {} stands for more than {} sizes",
+                                                 settings::kInputShapes, text, kMostSizes));
+    }
+  }
+  return texts;
+}
+
+std::vector<ModelOptions> SizesOf(const ModelOptions& options, bool only_ends) {
   std::map<std::string, std::vector<std::string>> texts;
   size_t count = 1;
-  for (const std::string& text : options.input_shapes) {
-    std::vector<std::string>& of_name = texts[text.substr(0, text.rfind('='))];
-    of_name.push_back(text);
+  for (const std::string& given : options.input_shapes) {
+    std::vector<std::string>& of_name = texts[given.substr(0, given.rfind('='))];
+    for (std::string& text : TextsOf(given, only_ends)) of_name.push_back(std::move(text));
     count = std::max(count, of_name.size());
   }
   std::vector<ModelOptions> sizes(count, options);
@@ -195,6 +252,11 @@ std::vector<ModelOptions> SizesOf(const ModelOptions& options) {
   }
   return sizes;
 }
+
+}  // namespace
+
+std::vector<ModelOptions> SizesOf(const ModelOptions& options) { return SizesOf(options, false); }
+std::vector<ModelOptions> SizesToTune(const ModelOptions& options) { return SizesOf(options, true); }
 
 namespace {
 
@@ -227,7 +289,8 @@ Graph LoadModel(const ModelOptions& options) {
 }
 
 std::shared_ptr<const OnnxFile> ReadForSizes(const ModelOptions& options) {
-  return IsBuiltIn(options) ? nullptr : std::make_shared<const OnnxFile>(ReadOnnx(options));
+  if (IsBuiltIn(options)) return nullptr;
+  return std::make_shared<const OnnxFile>(ReadOnnx(SizesOf(options).front()));
 }
 
 ModelEnds EndsOf(const ModelOptions& options) { return options.file->Ends(ImportOptionsOf(options)); }

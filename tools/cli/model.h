@@ -25,8 +25,8 @@ struct CalibrationSource {
 struct ModelOptions {
   std::string model;
   int64_t batch = 0;  // 0: the model's own, or 1 where it leaves it open
-  // "input=1x3x224x224", or "height=224" for a named open size. One that is named several times has several
-  // sizes (SizesOf).
+  // "input=1x3x224x224", or "height=224" for a named open size. One that is named several times, or gives a
+  // range, "input=1x3x224x64..640:8", has several sizes (SizesOf).
   std::vector<std::string> input_shapes;
   int64_t max_elements = 0;                       // of one tensor; 0: SizeLimits' own
   int64_t max_memory = 0;                         // MiB of the network; 0: what this process may use
@@ -50,8 +50,13 @@ void DeclareInputOptions(Args& args, ModelOptions* options);
 bool LooksLikeModel(const std::string& text);
 
 // The options for each size of the inputs, in order: the i-th text of each name; a name that is there once
-// has one size in all of them. Throws Error(kUsage) when names have different numbers of sizes.
+// has one size in all of them. "x=1x3x48x64..640:8" stands for as many texts as it has sizes, 64, 72, ...,
+// 640, and two ranges in a text for all pairs; a range without a step has steps of 1. Throws Error(kUsage)
+// when names have different numbers of sizes, for a range of fewer than two, and for more than 4096 sizes.
 std::vector<ModelOptions> SizesOf(const ModelOptions& options);
+// Of a range the first and the last alone, whose plans lend their schedules to the sizes between
+// (PlanOfOtherSize); of two ranges in a text the least sizes of both, and the largest.
+std::vector<ModelOptions> SizesToTune(const ModelOptions& options);
 
 // Reads or generates the network, quantises it where the options say how, and optimizes it: what tasks, plans
 // and the executor see. Throws

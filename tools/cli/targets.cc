@@ -106,7 +106,7 @@ Targets LoadTargets(const TargetOptions& options) {
     if (!workload) throw Error(ErrorCode::kUsage, NoBytes(text));
     targets.tasks = {{"", *workload, 1}};
   } else {
-    for (const ModelOptions& size : SizesOf(options.model)) targets.graphs.push_back(LoadModel(size));
+    for (const ModelOptions& size : SizesToTune(options.model)) targets.graphs.push_back(LoadModel(size));
     targets.tasks = TasksOf(targets.graphs);
   }
   return targets;

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "graph_tuner/compiled/compiled_file.h"
+#include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
+#include "layouts/derived_tensors.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"
@@ -12,8 +15,8 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
+#include "tools/cli/streams.h"
 #include "tools/commands/commands.h"
-#include "tools/network/input_files.h"
 #include "tools/network/plan_choice.h"
 
 namespace tilesmith {
@@ -28,6 +31,7 @@ class CompileCommand : public Command {
                              "tilesmith compile resnet18 -o resnet18.tsc --for avx2 --for avx512 "
                              "--for-threads 1 --for-threads "
                              "2\n"
+                             "tilesmith compile resnet18 -o sizes.tsc --input-shape input=1x3x64x64..96:16\n"
                              "tilesmith run resnet18.tsc"}) {}
   void Declare(Args& args) override {
     args_ = &args;
@@ -53,18 +57,7 @@ class CompileCommand : public Command {
     machine_options_.threads = ThreadsFor(plan_path_, machine_options_.threads);
     TakeQuantization(plan_path_, &model_);
     CatchInterrupts();
-    std::vector<CompiledModel> networks;
-    BufferPool pool;
-    ProgressLine progress;
-    const std::vector<DevicePtr> machines = Machines();
-    const std::vector<ModelOptions> sizes = SizesOf(model_);
-    for (const ModelOptions& size : sizes) {
-      for (const DevicePtr& machine : machines) {
-        networks.push_back(Compile(size, machine, &pool));
-        progress.Show(fmt::format("network {} of {}", networks.size(), sizes.size() * machines.size()));
-      }
-    }
-    progress.Clear();
+    const std::vector<CompiledModel> networks = CompileAll();
     int64_t bytes = 0;
     ReplaceFile(path_, [&] { bytes = Write(networks); });
     Report report;
@@ -111,12 +104,41 @@ class CompileCommand : public Command {
     return machines;
   }
 
-  CompiledModel Compile(const ModelOptions& size, const DevicePtr& machine, BufferPool* pool) const {
-    Graph graph = LoadModel(size);
-    const Plan plan = OpenPlan(plan_path_, graph, machine, {.strict = true});
-    CompiledOrigin origin{graph.name(), plan.graph_hash, PlanHash(plan), std::string(ToolVersion()),
-                          KnownPrediction(plan)};
-    return {std::move(origin), CompileNetwork(std::move(graph), plan, machine, &InterruptFlag(), pool)};
+  // For each size of the inputs, and each machine.
+  std::vector<CompiledModel> CompileAll() {
+    std::vector<CompiledModel> networks;
+    std::vector<std::string> notes;
+    BufferPool pool;
+    DerivedTensors derived;
+    const std::vector<DevicePtr> machines = Machines();
+    std::vector<ModelOptions> sizes = SizesOf(model_);
+    const auto file = ReadForSizes(model_);
+    const std::vector<Plan> plans = plan_path_.empty() ? std::vector<Plan>() : ReadPlans(plan_path_, &notes);
+    const PlanLoading loading{.other_sizes = sizes.size() > 1, .strict = true, .notes = &notes};
+    const size_t count = sizes.size() * machines.size();
+    const double begin = NowSeconds();
+    ProgressLine progress;
+    for (ModelOptions& size : sizes) {
+      const DerivedTensors::Preparation preparation(derived);
+      size.file = file;
+      const Graph graph = LoadModel(size);
+      for (const DevicePtr& machine : machines) {
+        const Plan plan = ChoosePlan(plan_path_, plans, graph, machine, loading);
+        CompiledOrigin origin{graph.name(), plan.graph_hash, PlanHash(plan), std::string(ToolVersion()),
+                              KnownPrediction(plan)};
+        networks.push_back(
+            {std::move(origin), CompileNetwork(graph, plan, machine, &InterruptFlag(), &pool)});
+        const double left = (NowSeconds() - begin) / static_cast<double>(networks.size()) *
+                            static_cast<double>(count - networks.size());
+        progress.Show(fmt::format("network {} of {}, about {:.0f} s left", networks.size(), count, left));
+      }
+    }
+    progress.Clear();
+    constexpr size_t kMostNotes = 3;
+    for (size_t i = 0; i < std::min(notes.size(), kMostNotes); ++i) PrintNote(notes[i] + "\n");
+    if (notes.size() > kMostNotes)
+      PrintNote(fmt::format("and {} such notes more\n", notes.size() - kMostNotes));
+    return networks;
   }
 
   int64_t Write(const std::vector<CompiledModel>& networks) const {

@@ -86,7 +86,7 @@ class GraphTuneCommand : public Command {
     request_.max_output_error = OutputErrorLimit(max_output_error_);
     CatchInterrupts();
     ProgressLine progress;
-    if (SizesOf(request_.arguments.model).size() > 1 && !(save_path_.empty() && report_path_.empty())) {
+    if (SizesToTune(request_.arguments.model).size() > 1 && !(save_path_.empty() && report_path_.empty())) {
       throw Error(ErrorCode::kUsage, "--save and --report are for one size of the inputs");
     }
     if (farm_.wanted() || !farm_.class_name.empty()) return TuneOnFarm(progress);

@@ -276,7 +276,7 @@ class FarmGraphTuner {
     if (request_.farm.class_name == "all") throw Error(ErrorCode::kUsage, "--class all is for tune");
     const FarmClass chosen = ChosenClasses(request_.farm).front();
     machine_ = OpenFarmMachine(chosen, arguments.machine);
-    for (const ModelOptions& size : SizesOf(arguments.model)) graphs_.push_back(LoadModel(size));
+    for (const ModelOptions& size : SizesToTune(arguments.model)) graphs_.push_back(LoadModel(size));
     costs_path_ = arguments.costs_path;
     if (costs_path_.empty() && !arguments.log_path.empty()) costs_path_ = CostsPathFor(arguments.log_path);
     costs_text_ = TextIfThere(costs_path_);
@@ -362,7 +362,7 @@ class FarmGraphTuner {
   std::vector<Graph> QuantizedGraphs(const Plan& plan) const {
     std::vector<Graph> graphs;
     if (!plan.quantization) return graphs;
-    for (ModelOptions size : SizesOf(request_.arguments.model)) {
+    for (ModelOptions size : SizesToTune(request_.arguments.model)) {
       size.quantization = plan.quantization;
       graphs.push_back(LoadModel(size));
     }

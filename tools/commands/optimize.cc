@@ -77,7 +77,7 @@ class OptimizeCommand : public Command {
     const std::string& log = request_.log_path;
     RequireDifferent({request_.plan_path, log.empty() ? LogPathBeside(request_.plan_path) : log, save_path_});
     RequireReplaceable(save_path_, OutputFormat::kJson, {request_.arguments.model.model});
-    if (!save_path_.empty() && SizesOf(request_.arguments.model).size() > 1) {
+    if (!save_path_.empty() && SizesToTune(request_.arguments.model).size() > 1) {
       throw Error(ErrorCode::kUsage,
                   "--save is for one size of the inputs; --json prints an object for each");
     }
@@ -115,7 +115,7 @@ class OptimizeCommand : public Command {
   Report ReportOf(const OptimizedModel& optimized, size_t first, size_t count) const {
     Report report;
     const GraphTuningArguments& arguments = request_.arguments;
-    const std::vector<ModelOptions> sizes = SizesOf(arguments.model);
+    const std::vector<ModelOptions> sizes = SizesToTune(arguments.model);
     const bool random = arguments.model.calibration.paths.empty();
     if (!optimized.plans.empty()) AddCalibration(report, optimized.plans.front().plan.quantization.get());
     AddTuningTable(report, optimized.rows);

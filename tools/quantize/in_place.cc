@@ -40,7 +40,7 @@ void CalibrateInPlace(const DevicePtr& machine, const WorkSinks& sinks, ModelOpt
   const CalibrationInputs inputs(model->calibration);
   TakeSizes(inputs, model);
   QuantizeModelRequest request;
-  request.model = SizesOf(*model).front();
+  request.model = SizesToTune(*model).front();
   request.source = model->calibration;
   model->quantization = std::make_shared<const ModelQuantization>(CalibrateModel(request, machine, sinks));
   if (inputs.random())
@@ -76,7 +76,7 @@ std::vector<ConvTask> QuantizedTasks(ModelOptions model, const DevicePtr& machin
   model.calibration.samples = 1;
   CalibrateInPlace(machine, {.on_stage = sinks.on_stage, .stop = sinks.stop}, &model);
   std::vector<Graph> graphs;
-  for (const ModelOptions& size : SizesOf(model)) graphs.push_back(LoadModel(size));
+  for (const ModelOptions& size : SizesToTune(model)) graphs.push_back(LoadModel(size));
   std::vector<ConvTask> tasks = TasksOf(graphs);
   std::erase_if(tasks, [](const ConvTask& task) { return !task.workload.bytes; });
   return tasks;

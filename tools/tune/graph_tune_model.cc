@@ -38,7 +38,7 @@ QuantizationPtr ModelNetwork::Calibrate(const WorkSinks& sinks) {
 ModelFile ModelNetwork::File() const { return ReadModel(model_); }
 
 ModelSizes::ModelSizes(const ModelOptions& model, const DevicePtr& machine) {
-  for (ModelOptions& size : SizesOf(model)) {
+  for (ModelOptions& size : SizesToTune(model)) {
     networks_.push_back(std::make_unique<ModelNetwork>(std::move(size), machine));
     pointers_.push_back(networks_.back().get());
   }
@@ -67,7 +67,7 @@ void GraphTuneModel(const GraphTuneModelRequest& request, const WorkSinks& sinks
   planning.open_costs = CostsOf(arguments, planning.machine, sinks);
   CheckOutputErrorLimit(planning.max_output_error, planning.tuning.precision);
   CheckCalibration(planning.tuning.precision, arguments.model);
-  const std::vector<ModelOptions> sizes = SizesOf(arguments.model);
+  const std::vector<ModelOptions> sizes = SizesToTune(arguments.model);
   const ModelSizes networks(arguments.model, planning.machine);
   const std::vector<Record> log = LoadTuningLog(arguments, planning.machine);
   planning.log = &log;

@@ -10,7 +10,7 @@
 namespace tilesmith::fuzz {
 namespace {
 
-constexpr size_t kHeaderBytes = 104, kTables = 24, kHeaderSum = 96;
+constexpr size_t kHeaderBytes = 104, kTables = 24, kHeaderSum = 96, kDirectoryEntry = 24;
 
 uint64_t SumOf(std::string_view bytes) {
   constexpr uint64_t kPrime = 1099511628211U;
@@ -33,8 +33,24 @@ void PutSumsRight(std::string& file) {
   uint64_t section[2];  // offset, bytes
   std::memcpy(section, file.data() + kTables, sizeof(section));
   if (section[0] <= file.size() && section[1] <= file.size() - section[0]) {
-    const uint64_t sum = SumOf(std::string_view(file).substr(section[0], section[1]));
-    std::memcpy(file.data() + kTables + sizeof(section), &sum, sizeof(sum));
+    char* const tables = file.data() + section[0];
+    const auto put_sum = [&](uint64_t offset, uint64_t bytes, char* at) {
+      if (offset > section[1] || bytes > section[1] - offset) return;
+      const uint64_t sum = SumOf(std::string_view(tables + offset, bytes));
+      std::memcpy(at, &sum, sizeof(sum));
+    };
+    uint64_t counts[2] = {};  // networks, bytes of summaries
+    if (section[1] >= sizeof(counts)) std::memcpy(counts, tables, sizeof(counts));
+    const uint64_t networks = std::min<uint64_t>(counts[0], section[1] / kDirectoryEntry);
+    for (uint64_t i = 0; i < networks; ++i) {
+      const uint64_t at = sizeof(counts) + i * kDirectoryEntry;
+      if (at + kDirectoryEntry > section[1]) break;
+      uint64_t place[2];
+      std::memcpy(place, tables + at, sizeof(place));
+      put_sum(place[0], place[1], tables + at + sizeof(place));
+    }
+    put_sum(0, sizeof(counts) + networks * kDirectoryEntry + counts[1],
+            file.data() + kTables + sizeof(section));
   }
   const uint64_t sum = SumOf(std::string_view(file).substr(0, kHeaderSum));
   std::memcpy(file.data() + kHeaderSum, &sum, sizeof(sum));
