@@ -89,6 +89,7 @@ std::vector<std::pair<std::string, Tensor>> NetworkRun::Outputs() const {
   std::vector<Tensor> plain;
   if (tail) plain = tail->Run(PlainTensors(outputs_).pointers(), &host_);
   std::vector<std::pair<std::string, Tensor>> named;
+  named.reserve(std::max(plain.size(), outputs_.size()));
   for (size_t i = 0; i < plain.size(); ++i) named.emplace_back(tail->outputs()[i], std::move(plain[i]));
   for (size_t i = 0; !tail && i < outputs_.size(); ++i)
     named.emplace_back(network_->outputs[i].name, InLayout(outputs_[i], Layout::Nchw(outputs_[i].type())));

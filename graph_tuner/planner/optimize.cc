@@ -64,6 +64,7 @@ class TypeOptimizer {
  private:
   std::vector<Graph> LoadSizes() const {
     std::vector<Graph> graphs;
+    graphs.reserve(request_.sizes.size());
     for (const NetworkSource* size : request_.sizes) graphs.push_back(size->Load(quantization_));
     return graphs;
   }

@@ -118,6 +118,7 @@ class MixedOptimizer {
 
   std::vector<Plan> Plans() const {
     std::vector<Plan> plans;
+    plans.reserve(optimized_.plans.size());
     for (const OptimizedPlan& optimized : optimized_.plans) plans.push_back(optimized.plan);
     return plans;
   }

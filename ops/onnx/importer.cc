@@ -42,7 +42,7 @@ using Dimension = onnx::TensorShapeProto_Dimension;
 std::optional<int64_t> DeclaredSize(const onnx::ValueInfoProto& input, int index,
                                     const ImportOptions& options) {
   const Dimension& dim = input.type().tensor_type().shape().dim(index);
-  if (index == 0 && options.batch) return *options.batch;
+  if (index == 0 && options.batch) return options.batch;
   if (dim.has_dim_value() && dim.dim_value() >= 0) return dim.dim_value();
   if (const auto given = options.dims.find(dim.dim_param()); given != options.dims.end())
     return given->second;

@@ -153,6 +153,7 @@ Graph FuseQuantized(const Graph& graph) {
         const std::vector<NodeId> reals = only_stored ? std::vector{core} : graph.Inputs(core);
         if (!ReadBytes(graph, reals, form)) return std::nullopt;
         std::vector<NodeId> sources;  // in front of what dequantises them
+        sources.reserve(reals.size());
         for (const NodeId real : reals) sources.push_back(mapped_inputs[real][0]);
         if (OpPtr conv = ConvOnBytes(graph, core, form))
           return AddConv(graph, core, id, std::move(conv), sources[0], result);

@@ -115,7 +115,7 @@ HWY_INLINE Lanes Between(Lanes gate, Lanes fresh, Lanes before) {
 template <int kVectors>
 void Multiply(const RowProduct& p) {
   using Wide = Vector<kWidth>;
-  constexpr int64_t kColumns = kVectors * kWidth;
+  constexpr int64_t kColumns = int64_t{kVectors} * kWidth;
   Wide even[kVectors] = {}, odd[kVectors] = {};
   const float* b = p.b;
   int64_t k = 0;

@@ -84,6 +84,8 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
               testing::HasSubstr("must be of f32, bf16, int8, mixed, got fp8"));
   EXPECT_THAT(RunProgram({Script("tools/bench-accuracy"), "--inputs", "0"}).err,
               testing::HasSubstr("--inputs must be a number from 1 on, got 0"));
+  EXPECT_THAT(RunProgram({Script("tools/bench-starts"), "--precision", "bf16"}).err,
+              testing::HasSubstr("must be of f32, int8, got bf16"));
   EXPECT_THAT(RunProgram({Script("tools/bench-float16"), "--threads", "two"}).err,
               testing::HasSubstr("--threads must be a number from 1 on, got two"));
   EXPECT_THAT(RunProgram({Script("tools/bench-float16")}).err, testing::HasSubstr("give a MODEL.onnx"));
@@ -110,6 +112,7 @@ TEST(ScriptsTest, AllUseOneProgram) {
                                                {"tools/soak", model},
                                                {"tools/bench-accuracy"},
                                                {"tools/bench-float16", model},
+                                               {"tools/bench-starts", model},
                                                {"tools/bench-torch", "--python", model, "resnet18"},
                                                {"tools/gpu-check", "--out", directory.File("out")}};
   for (std::vector<std::string> command : commands) {
@@ -134,7 +137,8 @@ TEST(ScriptsTest, FilesThatCannotBeReadAreToldAlike) {
   const std::string missing = directory.File("none.onnx"), folder = directory.path();
   for (const std::string name :
        {"tools/quickstart", "tools/ship-records", "tools/bench-networks", "tools/bench-rivals", "tools/soak",
-        "tools/bench-float16", "tools/compare-nodes", "tools/ort/compare", "tools/report/pictures"}) {
+        "tools/bench-float16", "tools/bench-starts", "tools/compare-nodes", "tools/ort/compare",
+        "tools/report/pictures"}) {
     for (const auto& [path, why] :
          {std::pair(missing, "No such file or directory"), {folder, "Is a directory"}}) {
       const ProgramResult result = RunProgram({Script(name), path});
@@ -216,6 +220,20 @@ TEST(ScriptsTest, BenchFloat16LeavesATable) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, testing::ContainsRegex("\n\\| small \\| all \\| [0-9.e-]+ \\| [0-9.e-]+ \\| "));
   EXPECT_THAT(ReadFile(out + "/float16.csv"), testing::HasSubstr("\nsmall,keep_io_types,1,1,"));
+}
+
+TEST(ScriptsTest, BenchStartsLeavesATable) {
+  if (!std::filesystem::exists(Script("peers/starts/done")))
+    GTEST_SKIP() << "tools/bench-starts has not fetched what it compares with";
+  const TemporaryDirectory directory;
+  const std::string out = directory.File("out");
+  setenv("TILESMITH_BINARY", TILESMITH_BINARY, 1);
+  const ProgramResult result =
+      RunProgram({Script("tools/bench-starts"), "--threads", "1", "--starts", "1", "--precision", "f32",
+                  "--out", out, "--csv", out, "squeezenet1_1"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, testing::HasSubstr("\n| squeezenet1_1 | f32 | "));
+  EXPECT_THAT(ReadFile(out + "/starts.csv"), testing::HasSubstr("\nsqueezenet1_1,f32,1,1,"));
 }
 
 TEST(ScriptsTest, AccuracyIsMeasuredRight) {

@@ -19,10 +19,10 @@ Function Find(const char* name) {
 
 }  // namespace tilesmith::onednn
 
-#define TILESMITH_DNNL(name)                                                      \
-  (*[] {                                                                          \
-    static const auto function = tilesmith::onednn::Find<decltype(&name)>(#name); \
-    return function;                                                              \
+#define TILESMITH_DNNL(name)                                                        \
+  (*[] {                                                                            \
+    static const auto function = tilesmith::onednn::Find<decltype(&(name))>(#name); \
+    return function;                                                                \
   }())
 
 #define dnnl_concat_primitive_desc_create TILESMITH_DNNL(dnnl_concat_primitive_desc_create)

@@ -89,7 +89,7 @@ std::unique_ptr<Impl> MakeByteConv(const QuantizedConvOp& op) {
   if (stored.type != DataType::kI8 ||
       std::ranges::any_of(stored.zero_points, [](int32_t z) { return z != 0; }))
     throw Refusal{"oneDNN's weights are i8 without a zero point"};
-  std::vector<float> scales = op.multipliers();
+  const std::vector<float>& scales = op.multipliers();
   const bool padded = w.ph > 0 || w.pw > 0 || w.pad_bottom() > 0 || w.pad_right() > 0;
   dnnl::primitive_attr attr;
   dnnl::post_ops post;

@@ -119,3 +119,19 @@ GPU = Table("gpu.csv", "Convolutions beside cuDNN's fastest algorithm", [
     ("<its algorithm", "algorithm"),
     ("<template", "template"),
 ], kept=("what", "ours_seconds", "cudnn_seconds", "algorithm", "template"))
+
+
+def start_memory(side):
+    """Fills a cell with MiB of one process, and of each of four."""
+    return lambda row: ", ".join(f"{float(row[f'{side}_{which}_mib']):.0f}" for which in ("one", "each"))
+
+
+START_SIDES = {"onnx": "ours", "compiled": "compiled", "onnxruntime": "ONNX Runtime", "optimised": "optimised",
+               "openvino": "OpenVINO"}
+STARTS = Table("starts.csv", "Starts of networks", [
+    ("<network", "network"),
+    ("<type", "precision"),
+    *((f"{text} ms", f"{side}_seconds", ms) for side, text in START_SIDES.items()),
+    *((f"{text} MiB", start_memory(side)) for side, text in START_SIDES.items()),
+], kept=("network", "precision", "threads", "starts",
+         *(f"{side}_{what}" for side in START_SIDES for what in ("seconds", "one_mib", "each_mib", "file_mib"))))

@@ -5,13 +5,16 @@ usage: worker.py REQUEST
 REQUEST is JSON: the "library", "threads", "package", the folder of ours, and what the library's load_by_... takes further.
 "inputs" is a file of them by name, which ours makes where it is not there; "sampled": true, they are samples along the
 first axis. Prints a JSON line when it is ready: the "version", the "outputs", a file of them by name, of all samples if there
-are, and "first", what the first run took. Then one for each line on its input, and ends with that:
+are, "load", what it took from the library's import to the first run, and "first", what that took. Then one for each line on
+its input, and ends with that:
   run SECONDS          the seconds of each of its runs, for about so long, one at least
+  memory               bytes of its memory, what is shared by n processes counting 1/n in each
   distance             what a barrier between the threads takes now; ours alone
   apart MEASURE FILE   how far the outputs in FILE are from its own, as apart() says"""
 
 import contextlib
 import functools
+import importlib
 import json
 import math
 import os
@@ -44,11 +47,14 @@ def load_by_tilesmith(inputs, threads, model, plan=None, input_shapes=()):
     return tilesmith.__version__, lambda: session.run(**inputs)
 
 
-def load_by_onnxruntime(inputs, threads, model, plugin=None):
-    """`plugin`: the library of the plug-in, whose threads compute then; the host's would spin beside them."""
+def load_by_onnxruntime(inputs, threads, model, plugin=None, optimised=None):
+    """`plugin`: the library of the plug-in, whose threads compute then; the host's would spin beside them. `optimised`: a file
+    to write, of the kind that ends so, with the model as it was optimised."""
     import onnxruntime  # pylint: disable=import-error,import-outside-toplevel
 
     options = onnxruntime.SessionOptions()
+    if optimised:
+        options.optimized_model_filepath = optimised
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     if plugin:
         onnxruntime.register_execution_provider_library("tilesmith", plugin)
@@ -60,14 +66,14 @@ def load_by_onnxruntime(inputs, threads, model, plugin=None):
     return onnxruntime.__version__, lambda: dict(zip(names, session.run(names, inputs)))
 
 
-def load_by_openvino(inputs, threads, model, precision):
+def load_by_openvino(inputs, threads, model, precision, cache=None):
     import openvino  # pylint: disable=import-error,import-outside-toplevel
 
     # Models of bytes are computed in bytes whatever is hinted; what stays float in them is f32.
     hint = "bf16" if precision == "bf16" else "f32"
     compiled = openvino.compile_model(model, "CPU", {
         "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": "1", "INFERENCE_NUM_THREADS": str(threads),
-        "INFERENCE_PRECISION_HINT": hint})
+        "INFERENCE_PRECISION_HINT": hint, **({"CACHE_DIR": cache} if cache else {})})
     request = compiled.create_infer_request()
     tensors = {name: openvino.Tensor(value) for name, value in inputs.items()}
 
@@ -144,6 +150,16 @@ LIBRARIES = {"tilesmith": load_by_tilesmith, "alone": load_by_tilesmith, "onnxru
              **{library: functools.partial(load_by_torch, library=library) for library in TORCH_LIBRARIES}}
 
 
+# What their modules are called, where that is not as the library.
+MODULES = {"alone": "tilesmith", "plugin": "onnxruntime", "mnn": "MNN", **dict.fromkeys(TORCH_LIBRARIES, "torch")}
+
+
+def own_memory():
+    """Returns bytes."""
+    with open("/proc/self/smaps_rollup", encoding="ascii") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
+
+
 def apart(measure, exact, found):
     """Returns how far found outputs, by name, are from exact ones: "inf" where sizes differ or values are not finite. An output
     that was not found by its name is the first one found.
@@ -196,7 +212,10 @@ def main(library, threads, package, inputs=None, sampled=False, **further):
     sys.path.insert(0, package)
     given = load(inputs) if inputs and os.path.exists(inputs) else {}
     values = {name: value[:1] for name, value in given.items()} if sampled else given
+    importlib.import_module(MODULES.get(library, library))
+    begin = time.perf_counter()
     version, run = LIBRARIES[library](values, threads, **further)
+    loaded = time.perf_counter() - begin
     if inputs and not os.path.exists(inputs):
         numpy.savez(inputs, **values)
     first = seconds_of(run)
@@ -205,11 +224,13 @@ def main(library, threads, package, inputs=None, sampled=False, **further):
     with tempfile.NamedTemporaryFile(suffix=".npz", delete=False) as file:
         numpy.savez(file, **outputs)
     answer = lambda value: print(json.dumps(value), file=answers, flush=True)
-    answer({"version": version, "outputs": file.name, "first": first})
+    answer({"version": version, "outputs": file.name, "load": loaded, "first": first})
     for line in sys.stdin:
         what, *arguments = line.split(maxsplit=2)
         if what == "distance":
             answer(sys.modules["tilesmith"].core_distance(threads))
+        elif what == "memory":
+            answer(own_memory())
         elif what == "apart":
             answer(apart(arguments[0], outputs, load(arguments[1].rstrip("\n"))))
         else:
