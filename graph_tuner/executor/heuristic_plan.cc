@@ -370,14 +370,14 @@ std::optional<Plan> PlanOfOtherSize(const Plan& plan, const Graph& graph, const 
   return other;
 }
 
-const Plan* NearestPlan(std::span<const Plan> plans, const Graph& graph, const Target& cpu) {
+const Plan* NearestPlan(std::span<const Plan> plans, const Graph& graph, const Target& cpu, int threads) {
   const double flops = ConvFlops(graph);
   const Plan* nearest = nullptr;
-  double nearest_gap = 0;
+  std::pair<double, bool> nearest_gap;
   for (const Plan& plan : plans) {
     if (plan.network != graph.name() || !SameMachine(plan.target, cpu) || plan.target.version != cpu.version)
       continue;
-    const double gap = std::abs(std::log((ConvFlops(plan) + 1) / (flops + 1)));
+    const std::pair gap(std::abs(std::log((ConvFlops(plan) + 1) / (flops + 1))), plan.threads != threads);
     if (nearest == nullptr || gap < nearest_gap) nearest = &plan, nearest_gap = gap;
   }
   return nearest;

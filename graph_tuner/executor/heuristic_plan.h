@@ -29,8 +29,8 @@ Plan PlanOfRecords(const Graph& graph, const Target& target, int threads, Record
 // it was measured. nullopt where the networks have other nodes, or fuse others.
 std::optional<Plan> PlanOfOtherSize(const Plan& plan, const Graph& graph, const Target& cpu);
 
-// Of plans for several sizes of a network the one whose convolutions multiply most nearly as much; null where
-// none is of this network and for this CPU.
-const Plan* NearestPlan(std::span<const Plan> plans, const Graph& graph, const Target& cpu);
+// Of plans for several sizes of a network the one whose convolutions multiply most nearly as much, of equal
+// ones that for so many threads; null where none is of this network and for this CPU.
+const Plan* NearestPlan(std::span<const Plan> plans, const Graph& graph, const Target& cpu, int threads);
 
 }  // namespace tilesmith

@@ -47,6 +47,16 @@ bool SameSchedules(const Plan& a, const Plan& b) {
   return std::ranges::equal(a.nodes, b.nodes, SameSchedule);
 }
 
+const Plan* PlanFor(std::span<const Plan> plans, std::string_view graph_hash, int threads) {
+  const Plan* found = nullptr;
+  for (const Plan& plan : plans) {
+    if (plan.graph_hash != graph_hash) continue;
+    if (plan.threads == threads) return &plan;
+    if (found == nullptr) found = &plan;
+  }
+  return found;
+}
+
 std::string PlanHash(const Plan& plan) {
   StableHash hash;
   hash.Add(plan.graph_hash);

@@ -5,7 +5,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -94,6 +96,10 @@ bool SameSchedule(const NodePlan& a, const NodePlan& b);
 bool SameSchedules(const Plan& a, const Plan& b);
 // Of the network and its schedules, for so many threads: whatever was predicted, or learned, of them.
 std::string PlanHash(const Plan& plan);
+
+// Of the plans for the graph with this hash the one for so many threads, or else the first; null where none
+// is for it.
+const Plan* PlanFor(std::span<const Plan> plans, std::string_view graph_hash, int threads);
 
 // Throws Error(kUsage), "plan: REASON": it is not one for what it is to be used for.
 [[noreturn]] void RefusePlan(const std::string& reason);

@@ -125,6 +125,32 @@ TEST_F(CompileTest, OneFileServesARangeOfSizes) {
               testing::ThrowsMessage<std::runtime_error>(HasSubstr("and 7 more, the last one for")));
 }
 
+// One file of plans, and one compiled file, for several numbers of threads.
+TEST_F(CompileTest, PlansForSeveralNumbersOfThreadsServeEach) {
+  const std::string plan = folder_.File("plan.jsonl"), alone = folder_.File("alone.jsonl");
+  std::string plans;
+  for (const std::string threads : {"1", "2"}) {
+    const ProgramResult result =
+        Tilesmith({"graph-tune", "squeezenet1_1", "-o", alone, "--threads", threads, "--rounds", "1",
+                   "--time", "50ms", "--no-baselines", "--default-schedules", "--input-shape", Sizes()[0]});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    plans += ReadFile(alone);
+  }
+  WriteFile(plan, plans);
+  const std::string file = Compiled({"--plan", plan, "--for-threads", "1", "--for-threads", "2"});
+  for (const std::string threads : {"1", "2"}) {
+    const ProgramResult result = Tilesmith({"run", "squeezenet1_1", "--plan", plan, "--strict", "--threads",
+                                            threads, "--runs", "1", "--input-shape", Sizes()[0]});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    ExpectSame(
+        OutputsOf({file, "--threads", threads}),
+        OutputsOf({"squeezenet1_1", "--plan", plan, "--input-shape", Sizes()[0], "--threads", threads}));
+  }
+  ExpectRefusal({"compile", "squeezenet1_1", "-o", path_, "--plan", plan, "--for-threads", "3",
+                 "--input-shape", Sizes()[0]},
+                2, "thread");
+}
+
 TEST_F(CompileTest, WhatItCannotDoIsRefusedByName) {
   ExpectRefusal({"compile", "squeezenet1_1"}, 2, "-o FILE is required");
   ExpectRefusal({"compile", "resnet51", "-o", path_}, 2, "resnet51");

@@ -190,6 +190,19 @@ TEST(OptimizeTest, SeveralSizesHaveAPlanEach) {
                                             "--save", directory.File("both.json")}),
                 2, "--save is for one size of the inputs");
   EXPECT_EQ(ReadPlans(plan).size(), 3u);
+  // So do plans for other numbers of threads.
+  const std::string threads = directory.File("threads.jsonl");
+  for (const std::string count : {"2", "1"}) {
+    const ProgramResult added = Tilesmith({"optimize", "squeezenet1_1", "--input-shape", sizes[0], "--for",
+                                           "1s", "--threads", count, "-o", threads, "--resume"});
+    ASSERT_EQ(added.exit_code, 0) << added.err;
+  }
+  const std::vector<Plan> both = ReadPlans(threads);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].threads + both[1].threads, 3);
+  for (const int count : {1, 2}) EXPECT_EQ(PlanFor(both, both[0].graph_hash, count)->threads, count);
+  EXPECT_EQ(PlanFor(both, both[0].graph_hash, 3), both.data());
+  EXPECT_EQ(PlanFor(both, "another", 1), nullptr);
   ExpectRefusal({"optimize", "resnet18", "--for", "1s", "-o", plan, "--resume"}, 2,
                 "is a plan for network \"squeezenet1_1\", not for \"resnet18\"");
   ExpectRefusal({"tune", "ic16ih13oc16oh13kh3ph1", "-o", plan, "--resume"}, 2,

@@ -35,13 +35,11 @@ std::vector<int64_t> PowersUpTo(int64_t most) {
 // The file's plan for this graph and these threads, if there is any.
 std::optional<Plan> FittingPlan(const std::string& path, const Graph& graph, const DevicePtr& machine) {
   if (path.empty()) return std::nullopt;
-  const std::string hash = GraphHash(graph);
-  for (Plan& plan : ReadPlans(path)) {
-    if (plan.graph_hash != hash || plan.threads != machine->threads()) continue;
-    CheckPlan(plan, graph, machine->target(), machine->threads());
-    return std::move(plan);
-  }
-  return std::nullopt;
+  const std::vector<Plan> plans = ReadPlans(path);
+  const Plan* plan = PlanFor(plans, GraphHash(graph), machine->threads());
+  if (plan == nullptr || plan->threads != machine->threads()) return std::nullopt;
+  CheckPlan(*plan, graph, machine->target(), machine->threads());
+  return *plan;
 }
 
 bool PeerTakes(const std::string& library, const std::string& onnx, const Graph& graph) {

@@ -43,16 +43,15 @@ class CompileCommand : public Command {
                "(default: this CPU's)",
                "ISA");
     args.Texts("--for-threads", &thread_counts_,
-               "For so many threads, without a plan; may be repeated (default: as --threads says)", "N");
+               "For so many threads, with a plan for each; may be repeated (default: as --threads says)",
+               "N");
     DeclareMachineOptions(args, &machine_options_);
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
-    if (!plan_path_.empty())
-      args_->RefuseGiven({"--for", "--for-threads"},
-                         "is not for a plan, which is for one CPU and its threads");
+    if (!plan_path_.empty()) args_->RefuseGiven({"--for"}, "is not for a plan, which is for one CPU");
     RequireReplaceable(path_, OutputFormat::kCompiled);
     machine_options_.threads = ThreadsFor(plan_path_, machine_options_.threads);
     TakeQuantization(plan_path_, &model_);

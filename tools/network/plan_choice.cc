@@ -57,7 +57,7 @@ namespace {
 Plan PlanForOtherSize(const std::string& path, std::span<const Plan> plans, const Graph& graph,
                       const DevicePtr& machine, std::vector<std::string>* notes) {
   const Target& cpu = machine->target();
-  const Plan* nearest = NearestPlan(plans, graph, cpu);
+  const Plan* nearest = NearestPlan(plans, graph, cpu, machine->threads());
   std::optional<Plan> plan = nearest ? PlanOfOtherSize(*nearest, graph, cpu) : std::nullopt;
   if (notes != nullptr) {
     notes->push_back(fmt::format("{}: no plan in it is for inputs of {}: {} run", path, InputSizes(graph),
@@ -79,11 +79,11 @@ Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& mach
 Plan ChoosePlan(const std::string& path, std::span<const Plan> plans, const Graph& graph,
                 const DevicePtr& machine, const PlanLoading& loading) {
   if (plans.empty()) return HeuristicPlan(graph, machine->target(), machine->threads());
-  const auto fitting = std::ranges::find(plans, GraphHash(graph), &Plan::graph_hash);
-  if (fitting == plans.end() && !loading.force && (plans.size() > 1 || loading.other_sizes) &&
+  const Plan* fitting = PlanFor(plans, GraphHash(graph), machine->threads());
+  if (fitting == nullptr && !loading.force && (plans.size() > 1 || loading.other_sizes) &&
       std::ranges::find(plans, graph.name(), &Plan::network) != plans.end())
     return PlanForOtherSize(path, plans, graph, machine, loading.notes);
-  Plan plan = fitting == plans.end() ? plans.front() : *fitting;
+  Plan plan = fitting == nullptr ? plans.front() : *fitting;
   try {
     CheckPlan(plan, graph, machine->target(), loading.strict ? machine->threads() : plan.threads,
               loading.force);

@@ -28,10 +28,11 @@ struct PlanLoading {
   // one that is was made for other threads.
   std::vector<std::string>* notes = nullptr;
 };
-// The plan for this graph among those at `path`, checked against graph and machine; where they are for other
-// sizes of the inputs (one plan for another size is refused, unless `loading` allows it), the schedules of
-// the nearest one (PlanOfOtherSize); without a path, and where that has none, the heuristic plan. One for
-// other threads predicts nothing of the machine's. Throws Error(kUsage).
+// The plan for this graph among those at `path`, for as many threads as the machine has if there is one,
+// checked against graph and machine; where they are for other sizes of the inputs (one plan for another size
+// is refused, unless `loading` allows it), the schedules of the nearest one (PlanOfOtherSize); without a
+// path, and where that has none, the heuristic plan. One for other threads predicts nothing of the machine's.
+// Throws Error(kUsage).
 Plan LoadPlan(const std::string& path, const Graph& graph, const DevicePtr& machine,
               const PlanLoading& loading = {});
 // The same of `plans`, which were read from `path`; of none, the heuristic plan.

@@ -37,7 +37,7 @@ void RequireNetwork(const std::string& path, const std::string& network, const P
 }
 
 // The plan file that is gone on with. Some of its plans are for the graphs on this machine with these
-// threads, others for other sizes.
+// threads, others for other sizes or numbers of threads.
 class KeptPlans {
  public:
   KeptPlans(std::string path, bool quantized, DevicePtr machine, const WorkSinks& sinks)
@@ -47,7 +47,7 @@ class KeptPlans {
     std::vector<Plan> known;
     for (Plan& plan : ReadPlans(path_)) {
       const auto graph = std::ranges::find(graphs, plan.graph_hash, GraphHash);
-      if (graph == graphs.end()) {
+      if (graph == graphs.end() || plan.threads != machine_->threads()) {
         KeepOther(graphs.front(), std::move(plan));
         continue;
       }
@@ -71,8 +71,8 @@ class KeptPlans {
     RequireNetwork(path_, graph.name(), plan);
     if (!plan.quantization && !quantized_ && HaveSameNodes(plan, graph))
       return others_.push_back(std::move(plan));
-    sinks_.Warn(
-        fmt::format("{}: a plan for another size, type or version of the network is not kept", path_));
+    sinks_.Warn(fmt::format(
+        "{}: a plan for another size, type, version or number of threads of the network is not kept", path_));
   }
 
   const std::string path_;

@@ -107,7 +107,7 @@ TEST(PlanOfOtherSize, ComputesTheReferenceWithTheNearestSchedules) {
       std::vector<Plan> plans;
       for (const int64_t size : {64, 96}) plans.push_back(HeuristicPlan(of_size(size, size), cpu, threads));
       const Graph graph = of_size(64, 80);
-      ASSERT_EQ(NearestPlan(plans, graph, cpu), &plans[0]);
+      ASSERT_EQ(NearestPlan(plans, graph, cpu, 1), &plans[0]);
       const std::optional<Plan> plan = PlanOfOtherSize(plans[0], graph, cpu);
       ASSERT_TRUE(plan.has_value());
       EXPECT_EQ(plan->graph_hash, GraphHash(graph));
@@ -129,15 +129,15 @@ TEST(PlanOfOtherSize, IsNoneOfAnotherNetworkOrCpu) {
   const Graph graph = OptimizeGraph(BuildNetwork("resnet18", {.height = 64, .width = 64}));
   const Graph other = OptimizeGraph(BuildNetwork("mobilenet_v2", {.height = 64, .width = 64}));
   std::vector<Plan> plans = {HeuristicPlan(other, cpu, 1)};
-  EXPECT_EQ(NearestPlan(plans, graph, cpu), nullptr);
+  EXPECT_EQ(NearestPlan(plans, graph, cpu, 1), nullptr);
   EXPECT_FALSE(PlanOfOtherSize(plans[0], graph, cpu).has_value());
   plans = {HeuristicPlan(graph, cpu, 1)};
-  EXPECT_EQ(NearestPlan(plans, graph, cpu), plans.data());
+  EXPECT_EQ(NearestPlan(plans, graph, cpu, 1), plans.data());
   plans[0].target.version = "another";
-  EXPECT_EQ(NearestPlan(plans, graph, cpu), nullptr);
+  EXPECT_EQ(NearestPlan(plans, graph, cpu, 1), nullptr);
   plans[0].target = cpu;
   plans[0].target.model = "another";
-  EXPECT_EQ(NearestPlan(plans, graph, cpu), nullptr);
+  EXPECT_EQ(NearestPlan(plans, graph, cpu, 1), nullptr);
 }
 
 std::vector<std::string_view> NetworkNames() {
