@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/ops/onnx_model.h"
 #include "tests/support/temporary_files.h"
@@ -68,6 +69,46 @@ TEST_F(CompileTest, RunsAsTheModelDoes) {
   EXPECT_EQ(profile.exit_code, 0) << profile.err;
   EXPECT_THAT(profile.out, HasSubstr("features.0"));
   EXPECT_THAT(profile.out, HasSubstr("compiled"));
+}
+
+// Layer by layer, as a model is: with that model beside it.
+TEST_F(CompileTest, IsCheckedBesideItsModel) {
+  const std::string file = Compiled({"--input-shape", Sizes()[1], "--threads", "1"});
+  const auto check = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"run", file, "--runs", "1", "--check"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const ProgramResult checked =
+      Tilesmith(check({"--model", "squeezenet1_1", "--input-shape", Sizes()[1], "--json"}));
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  const auto facts = nlohmann::json::parse(checked.out);
+  EXPECT_GT(facts.at("checked_steps"), 25);
+  EXPECT_LE(facts.at("difference"), facts.at("allowed_difference"));
+  ExpectRefusal(check({}), 2, "--check needs the model that the network was compiled from: --model");
+  ExpectRefusal(check({"--model", "resnet18"}), 2, "resnet18 is another one");
+  ExpectRefusal(check({"--model", "squeezenet1_1", "--input-shape", "input=1x3x64x80"}), 2,
+                "the inputs are 1x3x64x80");
+  ExpectRefusal(check({"--model", "squeezenet1_1", "--input-shape", "image=1x3x64x64"}), 2,
+                "has no input named \"image\"");
+  ExpectRefusal({"run", file, "--model", "squeezenet1_1"}, 2, "--model is for --check");
+}
+
+// In bytes, where the plan says how the model was quantised.
+TEST_F(CompileTest, IsCheckedBesideItsPlan) {
+  const std::string plan = folder_.File("plan.jsonl");
+  const ProgramResult planned =
+      Tilesmith({"graph-tune", "squeezenet1_1", "--input-shape", Sizes()[0], "-o", plan, "--threads", "1",
+                 "--precision", "int8", "--default-schedules", "--rounds", "0", "--time", "1ms",
+                 "--no-baselines"});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const std::string file = Compiled({"--threads", "1", "--plan", plan});
+  const std::vector<std::string> check = {"run", file, "--runs", "1", "--check", "--model", "squeezenet1_1"};
+  std::vector<std::string> whole = check;
+  whole.insert(whole.end(), {"--plan", plan});
+  const ProgramResult checked = Tilesmith(whole);
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  ExpectRefusal(check, 2, "unless a plan quantises it: give that, too");
 }
 
 TEST_F(CompileTest, TheInterfaceLoadsIt) {
@@ -159,9 +200,10 @@ TEST_F(CompileTest, OutputsMayHaveSizesThatDependOnValues) {
 
 TEST_F(CompileTest, CommandsSayWhatIsNotForIt) {
   ExpectRefusal({"run", "squeezenet1_1", "--verify"}, 2, "--verify is for compiled networks");
+  ExpectRefusal({"run", "squeezenet1_1", "--model", "resnet18"}, 2, "--model is for compiled networks");
   const std::string file = Compiled({"--threads", "1"});
   for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
-           {"--check"}, {"--batch", "2"}, {"--streams", "2"}, {"--precision", "int8"}}) {
+           {"--strict"}, {"--batch", "2"}, {"--streams", "2"}, {"--precision", "int8"}}) {
     std::vector<std::string> arguments = {"run", file};
     arguments.insert(arguments.end(), more.begin(), more.end());
     ExpectRefusal(arguments, 2, more[0] + " is for models, not for compiled networks");

@@ -258,6 +258,16 @@ std::vector<ModelOptions> SizesOf(const ModelOptions& options, bool only_ends) {
 std::vector<ModelOptions> SizesOf(const ModelOptions& options) { return SizesOf(options, false); }
 std::vector<ModelOptions> SizesToTune(const ModelOptions& options) { return SizesOf(options, true); }
 
+std::map<std::string, Shape> ShapesByName(const ModelOptions& options) {
+  RequireOneSize(options);
+  std::map<std::string, Shape> shapes;
+  for (const std::string& text : options.input_shapes) {
+    NamedSize named = ParseNamedSize(text);
+    shapes.insert({std::move(named.name), std::move(named.sizes)});
+  }
+  return shapes;
+}
+
 namespace {
 
 // Sizes that do not go together are found where they are used: the message says that they were asked for.
