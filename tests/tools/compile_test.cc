@@ -97,10 +97,9 @@ TEST_F(CompileTest, IsCheckedBesideItsModel) {
 // In bytes, where the plan says how the model was quantised.
 TEST_F(CompileTest, IsCheckedBesideItsPlan) {
   const std::string plan = folder_.File("plan.jsonl");
-  const ProgramResult planned =
-      Tilesmith({"graph-tune", "squeezenet1_1", "--input-shape", Sizes()[0], "-o", plan, "--threads", "1",
-                 "--precision", "int8", "--default-schedules", "--rounds", "0", "--time", "1ms",
-                 "--no-baselines"});
+  const ProgramResult planned = Tilesmith(
+      {"graph-tune", "squeezenet1_1", "--input-shape", Sizes()[0], "-o", plan, "--threads", "1",
+       "--precision", "int8", "--default-schedules", "--rounds", "0", "--time", "1ms", "--no-baselines"});
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
   const std::string file = Compiled({"--threads", "1", "--plan", plan});
   const std::vector<std::string> check = {"run", file, "--runs", "1", "--check", "--model", "squeezenet1_1"};
@@ -109,6 +108,28 @@ TEST_F(CompileTest, IsCheckedBesideItsPlan) {
   const ProgramResult checked = Tilesmith(whole);
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
   ExpectRefusal(check, 2, "unless a plan quantises it: give that, too");
+}
+
+TEST_F(CompileTest, IsTimedAloneAndBesideItsModel) {
+  const std::string file = Compiled({"--input-shape", Sizes()[1], "--for-threads", "1"});
+  const auto bench = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"bench", file,     "--network-time", "50ms",    "--threads",
+                                          "1",     "--json", "--input-shape",  Sizes()[1]};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = Tilesmith(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const auto alone = bench({});
+  EXPECT_GT(alone.at("network_seconds"), 0);
+  EXPECT_EQ(alone.at("network_onednn_refusal"), "the model is not known (--model)");
+  const auto beside = bench({"--model", "squeezenet1_1", "--time", "1ms", "--onnxruntime", "none"});
+  EXPECT_GT(beside.at("network_seconds"), 0);
+  EXPECT_EQ(beside.at("plan_hash"), alone.at("plan_hash"));
+  EXPECT_FALSE(beside.at("rows").empty());
+  ExpectRefusal({"bench", file, "--csv", "x.csv"}, 2, "--csv needs the model");
+  ExpectRefusal({"bench", file, "--sweep", "threads"}, 2, "--sweep is for models");
+  ExpectRefusal({"bench", file, "--model", "resnet18"}, 2, "resnet18 is another one");
 }
 
 TEST_F(CompileTest, TheInterfaceLoadsIt) {
@@ -208,6 +229,8 @@ TEST_F(CompileTest, CommandsSayWhatIsNotForIt) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     ExpectRefusal(arguments, 2, more[0] + " is for models, not for compiled networks");
   }
+  ExpectRefusal({"report", "log.jsonl", file, "-o", "x.html"}, 2, "is a compiled network: give the plan");
+  ExpectRefusal({"tasks", file}, 2, "is a compiled network, for run and bench");
   std::string damaged = ReadFile(file);
   damaged[5000] ^= 1;
   WriteFile(file, damaged);
