@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <span>
 
+#include "graph_tuner/compiled/compiled_file.h"
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
 #include "layouts/base/settings.h"
@@ -128,6 +129,13 @@ OnnxFile ReadOnnx(const ModelOptions& options) {
   if (options.quantization) return OnnxFile::Parse(QuantizedFile(options), options.model, limits);
   if (options.memory) return OnnxFile::Parse(*options.memory, options.model, limits);
   RequireModelName(options);
+  if (IsCompiledFile(options.model)) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("{} is a compiled network, for run and bench: here the model is needed that it was "
+                    "compiled from",
+                    options.model));
+  }
   return OnnxFile::Read(options.model, limits);
 }
 
