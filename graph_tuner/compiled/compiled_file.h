@@ -66,6 +66,7 @@ class CompiledFile {
   // damaged, or of another version.
   explicit CompiledFile(const std::string& path, bool verify = false);
 
+  const std::string& path() const { return path_; }
   const std::vector<CompiledSummary>& networks() const { return networks_; }
   // The number of the network that fits best: of those whose code runs on `cpu` and, where `inputs` is given,
   // whose inputs have these shapes, the one with the most instructions, of these the one for `threads`

@@ -27,7 +27,9 @@ class NetworkRun {
   // `stop` outlives the object.
   NetworkRun(Graph graph, const Plan& plan, const DevicePtr& machine, std::vector<Tensor> inputs,
              const StopFlag* stop = nullptr);
-  // Of a network that is compiled.
+  // Of a network that is compiled, by this plan where that is known.
+  NetworkRun(std::shared_ptr<const CompiledNetwork> network, Plan plan, std::vector<Tensor> inputs,
+             const StopFlag* stop = nullptr);
   NetworkRun(std::shared_ptr<const CompiledNetwork> network, std::vector<Tensor> inputs,
              const StopFlag* stop = nullptr);
 
@@ -56,9 +58,6 @@ class NetworkRun {
   std::vector<std::pair<std::string, Tensor>> Outputs() const;
 
  private:
-  NetworkRun(std::shared_ptr<const CompiledNetwork> network, Plan plan, std::vector<Tensor> inputs,
-             const StopFlag* stop);
-
   std::shared_ptr<const CompiledNetwork> network_;
   Plan plan_;
   Target cpu_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/ops/onnx_model.h"
 #include "tests/support/temporary_files.h"
@@ -68,6 +69,67 @@ TEST_F(CompileTest, RunsAsTheModelDoes) {
   EXPECT_EQ(profile.exit_code, 0) << profile.err;
   EXPECT_THAT(profile.out, HasSubstr("features.0"));
   EXPECT_THAT(profile.out, HasSubstr("compiled"));
+}
+
+// Layer by layer, as a model is: with that model beside it.
+TEST_F(CompileTest, IsCheckedBesideItsModel) {
+  const std::string file = Compiled({"--input-shape", Sizes()[1], "--threads", "1"});
+  const auto check = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"run", file, "--runs", "1", "--check"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const ProgramResult checked =
+      Tilesmith(check({"--model", "squeezenet1_1", "--input-shape", Sizes()[1], "--json"}));
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  const auto facts = nlohmann::json::parse(checked.out);
+  EXPECT_GT(facts.at("checked_steps"), 25);
+  EXPECT_LE(facts.at("difference"), facts.at("allowed_difference"));
+  ExpectRefusal(check({}), 2, "--check needs the model that the network was compiled from: --model");
+  ExpectRefusal(check({"--model", "resnet18"}), 2, "resnet18 is another one");
+  ExpectRefusal(check({"--model", "squeezenet1_1", "--input-shape", "input=1x3x64x80"}), 2,
+                "the inputs are 1x3x64x80");
+  ExpectRefusal(check({"--model", "squeezenet1_1", "--input-shape", "image=1x3x64x64"}), 2,
+                "has no input named \"image\"");
+  ExpectRefusal({"run", file, "--model", "squeezenet1_1"}, 2, "--model is for --check");
+}
+
+// In bytes, where the plan says how the model was quantised.
+TEST_F(CompileTest, IsCheckedBesideItsPlan) {
+  const std::string plan = folder_.File("plan.jsonl");
+  const ProgramResult planned = Tilesmith(
+      {"graph-tune", "squeezenet1_1", "--input-shape", Sizes()[0], "-o", plan, "--threads", "1",
+       "--precision", "int8", "--default-schedules", "--rounds", "0", "--time", "1ms", "--no-baselines"});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const std::string file = Compiled({"--threads", "1", "--plan", plan});
+  const std::vector<std::string> check = {"run", file, "--runs", "1", "--check", "--model", "squeezenet1_1"};
+  std::vector<std::string> whole = check;
+  whole.insert(whole.end(), {"--plan", plan});
+  const ProgramResult checked = Tilesmith(whole);
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  ExpectRefusal(check, 2, "unless a plan quantises it: give that, too");
+}
+
+TEST_F(CompileTest, IsTimedAloneAndBesideItsModel) {
+  const std::string file = Compiled({"--input-shape", Sizes()[1], "--for-threads", "1"});
+  const auto bench = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"bench", file,     "--network-time", "50ms",    "--threads",
+                                          "1",     "--json", "--input-shape",  Sizes()[1]};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = Tilesmith(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const auto alone = bench({});
+  EXPECT_GT(alone.at("network_seconds"), 0);
+  EXPECT_EQ(alone.at("network_onednn_refusal"), "the model is not known (--model)");
+  const auto beside = bench({"--model", "squeezenet1_1", "--time", "1ms", "--onnxruntime", "none"});
+  EXPECT_GT(beside.at("network_seconds"), 0);
+  EXPECT_EQ(beside.at("plan_hash"), alone.at("plan_hash"));
+  EXPECT_FALSE(beside.at("rows").empty());
+  ExpectRefusal({"bench", file, "--csv", "x.csv"}, 2, "--csv needs the model");
+  ExpectRefusal({"bench", file, "--sweep", "threads"}, 2, "--sweep is for models");
+  ExpectRefusal({"bench", file, "--model", "resnet18"}, 2, "resnet18 is another one");
 }
 
 TEST_F(CompileTest, TheInterfaceLoadsIt) {
@@ -185,13 +247,16 @@ TEST_F(CompileTest, OutputsMayHaveSizesThatDependOnValues) {
 
 TEST_F(CompileTest, CommandsSayWhatIsNotForIt) {
   ExpectRefusal({"run", "squeezenet1_1", "--verify"}, 2, "--verify is for compiled networks");
+  ExpectRefusal({"run", "squeezenet1_1", "--model", "resnet18"}, 2, "--model is for compiled networks");
   const std::string file = Compiled({"--threads", "1"});
   for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
-           {"--check"}, {"--batch", "2"}, {"--streams", "2"}, {"--precision", "int8"}}) {
+           {"--strict"}, {"--batch", "2"}, {"--streams", "2"}, {"--precision", "int8"}}) {
     std::vector<std::string> arguments = {"run", file};
     arguments.insert(arguments.end(), more.begin(), more.end());
     ExpectRefusal(arguments, 2, more[0] + " is for models, not for compiled networks");
   }
+  ExpectRefusal({"report", "log.jsonl", file, "-o", "x.html"}, 2, "is a compiled network: give the plan");
+  ExpectRefusal({"tasks", file}, 2, "is a compiled network, for run and bench");
   std::string damaged = ReadFile(file);
   damaged[5000] ^= 1;
   WriteFile(file, damaged);

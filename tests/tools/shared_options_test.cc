@@ -89,6 +89,7 @@ TEST(SharedOptionsTest, EachOneIsTriedOnEveryCommandThatHasIt) {
   const Names elsewhere = {"--output",     "--for",  "--precision",  // given to every command below
                            "--suite",                                // instead of a network
                            "--percentile",                           // of two kinds
+                           "--model",                                // of compiled networks: compile_test.cc
                            "--farm",       "--class"};               // farm_test.cc: a queue has to run
   Names sampled;
   for (const Sample& sample : Samples()) sampled.insert(sample.option);

@@ -147,12 +147,11 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
   return Model(std::move(impl));
 }
 
-Model ModelFromGraph::Compile(Graph graph, const Plan& plan, const DevicePtr& machine) {
+Model ModelFromGraph::Of(std::shared_ptr<const CompiledNetwork> network, double predicted_seconds) {
   auto impl = std::make_shared<Model::Impl>();
-  impl->device = machine;
+  impl->device = network->device;
   impl->sizes = std::make_unique<PreparedSizes>(
-      std::make_shared<PreparedSize>(Prepare(std::move(graph), plan, machine, nullptr)), SizesLimit(),
-      nullptr);
+      std::make_shared<PreparedSize>(SizeOf(std::move(network), predicted_seconds)), SizesLimit(), nullptr);
   return Model(std::move(impl));
 }
 

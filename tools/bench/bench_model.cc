@@ -37,6 +37,7 @@ class ModelBench {
       : request_(request), sinks_(sinks), machine_(request.machine) {}
 
   BenchedModel Run() {
+    if (request_.compiled && request_.targets.model.model.empty()) return RunCompiled();
     const Targets targets = LoadTargets(request_.targets);
     if (!request_.plan_path.empty() && !targets.is_network())
       throw Error(ErrorCode::kUsage, "--plan needs a MODEL; give --log for workloads");
@@ -53,7 +54,10 @@ class ModelBench {
     if (targets.is_network() && !library.empty()) RequireOnnxRuntime(library);
     bench_.cold_weights =
         ColdWeights(request_.conditions, targets.tasks, targets.is_network(), machine_->target());
+    const auto& compiled = request_.compiled;
+    if (compiled) RequireSource(*compiled, request_.targets.model, targets.graphs.front());
     if (targets.is_network()) bench_.plan = FindPlan(targets.graphs.front());
+    if (compiled) RequireSource(*compiled, request_.plan_path, bench_.plan);
     const PinnedTeam team(machine_);
     PrepareOneDnn(*machine_);
     WarnIfDisturbed(machine_, sinks_);
@@ -71,6 +75,23 @@ class ModelBench {
   }
 
  private:
+  // A file alone.
+  BenchedModel RunCompiled() {
+    const CompiledOrigin& origin = request_.compiled->origin;
+    bench_.plan.network = origin.network;
+    bench_.plan.graph_hash = origin.graph_hash;
+    bench_.plan.solver = "compiled";
+    bench_.plan.certificate = request_.compiled->path;
+    bench_.plan.predicted_seconds = origin.predicted_seconds;
+    const PinnedTeam team(machine_);
+    WarnIfDisturbed(machine_, sinks_);
+    bench_.peak_flops = PeakNow();
+    bench_.stopped = !UnlessInterrupted([&] { BenchWhole(nullptr); });
+    if (bench_.network) bench_.network->plan_hash = origin.plan_hash;
+    bench_.peer_refusal = "the model is not known (--model)";
+    return std::move(bench_);
+  }
+
   double PeakNow() const { return MeasureFmaPeak(machine_->target(), machine_->threads(), bench_.peak_type); }
 
   void BenchTasks(const Targets& targets) {
@@ -79,7 +100,7 @@ class ModelBench {
     Measure(targets.is_network() ? TasksOf(bench_.plan) : targets.tasks, bench_.cold_weights, bench_.rows);
     bench_.geomean = TotalsOf(bench_.rows, bench_.view).geomean;
     if (!targets.is_network()) return;
-    BenchWhole(targets.graphs.front());
+    BenchWhole(&targets.graphs.front());
     BenchBesidePeer();
   }
 
@@ -170,7 +191,14 @@ class ModelBench {
     }
   }
 
-  void BenchWhole(const Graph& graph) {
+  NetworkRun OursOf(const Graph* graph) const {
+    if (!request_.compiled) return {*graph, bench_.plan, machine_, SeededInputs(*graph, 1), sinks_.stop};
+    const auto& network = request_.compiled->network;
+    return {network, bench_.plan, SeededInputs(network->inputs, 1), sinks_.stop};
+  }
+
+  // graph: null where it is not known.
+  void BenchWhole(const Graph* graph) {
     std::map<std::string, OneDnnAlgorithm> fastest;
     for (const BenchRow& row : bench_.rows) {
       if (const OneDnnSide* side = row.bench.Fastest())
@@ -181,14 +209,14 @@ class ModelBench {
       return found == fastest.end() ? OneDnnAlgorithm::kAuto : found->second;
     };
     sinks_.Stage("the whole network");
-    NetworkRun run(graph, bench_.plan, machine_, SeededInputs(graph, 1), sinks_.stop);
+    NetworkRun run = OursOf(graph);
     DuelOptions options = NetworkDuel(request_.network_seconds, machine_->threads(), bench_.plan.placement);
     options.stop = sinks_.stop;
     bench_.watch.Skip();
     std::optional<NetworkRun> untuned;
-    if (!request_.plan_path.empty() || bench_.plan.solver != "heuristic") {
-      const Plan plan = HeuristicPlan(graph, machine_->target(), machine_->threads());
-      untuned.emplace(graph, plan, machine_, SeededInputs(graph, 1), sinks_.stop);
+    if (graph && (!request_.plan_path.empty() || bench_.plan.solver != "heuristic")) {
+      const Plan plan = HeuristicPlan(*graph, machine_->target(), machine_->threads());
+      untuned.emplace(*graph, plan, machine_, SeededInputs(*graph, 1), sinks_.stop);
     }
     const OurNetworks ours{run, untuned ? &*untuned : nullptr};
     bench_.read_bytes_per_second = MemoryReadBandwidth(machine_);
@@ -210,6 +238,7 @@ class ModelBench {
     try {
       bench_.peer = BenchPeer({.model = request_.targets.model,
                                .plan_path = plan_path,
+                               .compiled = request_.compiled ? request_.compiled->path : "",
                                .machine = machine_,
                                .library = library,
                                .seconds = request_.network_seconds,

@@ -11,6 +11,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/targets.h"
 #include "tools/doctor/disturbance.h"
+#include "tools/network/compiled_choice.h"
 #include "tools/network/network_bench.h"
 #include "tuner/precision.h"
 
@@ -19,6 +20,8 @@ namespace tilesmith {
 struct BenchModelRequest {
   TargetOptions targets;
   DevicePtr machine;
+  // That runs as ours; targets.model is what it was compiled from, "": not known.
+  std::optional<ChosenNetwork> compiled = {};
   std::string plan_path = {}, log_path = {};  // schedules; without either the default ones
   bool strict = false;                        // PlanLoading::strict
   std::string against = {};                   // "best", "direct"; "": as a suite says, or best
@@ -50,8 +53,8 @@ struct BenchedModel {
 };
 
 // Nothing else may run in the process meanwhile. Throws Error(kUsage) as LoadTargets does, for a plan without
-// a network, and for a network in bf16; Error(kWrongAnswer) when a side computes something else
-// (conv_bench.h, network_bench.h, peer_bench.h).
+// a network, for a network in bf16, and for a model and plan that a network was not compiled from;
+// Error(kWrongAnswer) when a side computes something else (conv_bench.h, network_bench.h, peer_bench.h).
 BenchedModel BenchModel(const BenchModelRequest& request, const WorkSinks& sinks);
 
 // All of it, a network's or workload's table or the suites', as the command prints it.

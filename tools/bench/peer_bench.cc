@@ -143,8 +143,10 @@ PeerBench BenchPeer(const PeerRequest& request) {
   PeerRequest ours_asked = request;
   // A plan says how to quantise the model; without one the quantised file is the model.
   if (request.model.quantization && request.plan_path.empty()) ours_asked.model.model = onnx;
+  if (!request.compiled.empty()) ours_asked.model.model = request.compiled;
   std::vector<std::string> our_arguments = Arguments(ours_asked, our_outputs);
-  if (!request.plan_path.empty()) our_arguments.insert(our_arguments.end(), {"--plan", request.plan_path});
+  if (!request.plan_path.empty() && request.compiled.empty())
+    our_arguments.insert(our_arguments.end(), {"--plan", request.plan_path});
   std::vector<std::string> peer_arguments = Arguments(request, peer_outputs);
   peer_arguments.insert(peer_arguments.end(), {"--onnxruntime", request.library, "--onnx", onnx});
 

@@ -16,6 +16,7 @@ namespace tilesmith {
 struct PeerRequest {
   ModelOptions model;
   std::string plan_path;  // "": the heuristic plan
+  std::string compiled;   // a file that ours runs, which was compiled from them; "": they run
   DevicePtr machine;
   std::string library;  // ONNX Runtime's
   double seconds = 2;   // of timed runs, for both sides together

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <span>
 
+#include "graph_tuner/compiled/compiled_file.h"
 #include "layouts/base/close_names.h"
 #include "layouts/base/error.h"
 #include "layouts/base/settings.h"
@@ -128,6 +129,13 @@ OnnxFile ReadOnnx(const ModelOptions& options) {
   if (options.quantization) return OnnxFile::Parse(QuantizedFile(options), options.model, limits);
   if (options.memory) return OnnxFile::Parse(*options.memory, options.model, limits);
   RequireModelName(options);
+  if (IsCompiledFile(options.model)) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("{} is a compiled network, for run and bench: here the model is needed that it was "
+                    "compiled from",
+                    options.model));
+  }
   return OnnxFile::Read(options.model, limits);
 }
 
@@ -257,6 +265,16 @@ std::vector<ModelOptions> SizesOf(const ModelOptions& options, bool only_ends) {
 
 std::vector<ModelOptions> SizesOf(const ModelOptions& options) { return SizesOf(options, false); }
 std::vector<ModelOptions> SizesToTune(const ModelOptions& options) { return SizesOf(options, true); }
+
+std::map<std::string, Shape> ShapesByName(const ModelOptions& options) {
+  RequireOneSize(options);
+  std::map<std::string, Shape> shapes;
+  for (const std::string& text : options.input_shapes) {
+    NamedSize named = ParseNamedSize(text);
+    shapes.insert({std::move(named.name), std::move(named.sizes)});
+  }
+  return shapes;
+}
 
 namespace {
 

@@ -63,6 +63,8 @@ std::vector<ModelOptions> SizesToTune(const ModelOptions& options);
 // Error(kUsage) for an unknown name or a senseless shape, Error(kBadModel) for a file that is no supported
 // network, and for options of several sizes.
 Graph LoadModel(const ModelOptions& options);
+// The options' shapes of inputs by name. Throws Error(kUsage) for one that is none, or given twice.
+std::map<std::string, Shape> ShapesByName(const ModelOptions& options);
 // For LoadModel with other sizes of the inputs behind this, when files may have changed; null for a built-in
 // network, which has none. Throws as LoadModel does.
 std::shared_ptr<const OnnxFile> ReadForSizes(const ModelOptions& options);

@@ -64,11 +64,13 @@ class BenchCommand : public Command {
                              "tilesmith bench --suite all --log suites.jsonl --csv suites.csv\n"
                              "tilesmith bench ic64ih56oc64oh56kh3ph1 --time 2s\n"
                              "tilesmith bench resnet50 --sweep threads,streams\n"
+                             "tilesmith bench resnet50.tsc --model resnet50 --plan resnet50.plan.jsonl\n"
                              "tilesmith bench --transforms"}) {}
   void Declare(Args& args) override {
     args_ = &args;
     DeclareTargets(args, &request_.targets);
     args.Text("--plan", &request_.plan_path, "Schedules from optimize or graph-tune (MODEL only)", "PLAN");
+    DeclareSource(args, &source_, "what is beside it");
     args.Flag("--strict", &request_.strict, "Refuse a plan that was made for another number of threads");
     args.Text("--log", &request_.log_path, "Schedules from a tuning log: the fastest of each convolution",
               "LOG");
@@ -114,7 +116,12 @@ class BenchCommand : public Command {
     RequireReplaceable(csv_path_, OutputFormat::kCsv, read);
     RequireReplaceable(save_path_, OutputFormat::kJson, read);
     if (!request_.strict) machine_options_.threads = ThreadsFor(request_.plan_path, machine_options_.threads);
-    request_.machine = OpenMachine(machine_options_);
+    if (IsCompiledFile(request_.targets.model.model)) {
+      TakeCompiled();
+    } else {
+      args_->RefuseGiven({"--model"}, "is for compiled networks");
+      request_.machine = OpenMachine(machine_options_);
+    }
     request_.precision = machine_options_.precision;
     if (request_.machine->target().device != kCpuDevice) return RunOnGpu();
     if (transforms_) return RunTransforms();
@@ -136,6 +143,25 @@ class BenchCommand : public Command {
   }
 
  private:
+  // Its network runs; what else is timed comes with the model.
+  void TakeCompiled() {
+    ModelOptions& model = request_.targets.model;
+    args_->RefuseGiven({"--suite", "--transforms", "--sweep", "--streams", "--duration", "--warmup", "--log",
+                        "--strict", "--batch", "--precision", "--calibrate", "--target", "--conditions"},
+                       "is for models, not for compiled networks");
+    if (source_.empty())
+      args_->RefuseGiven({"--plan", "--against", "--time", "--onnxruntime", "--fail-below", "--csv"},
+                         "needs the model that the network was compiled from: --model");
+    request_.compiled = ChooseCompiled(CompiledFile(model.model), machine_options_, ShapesByName(model));
+    request_.machine = request_.compiled->network->device;
+    model.model.clear();
+    if (source_.empty()) return;
+    if (!LooksLikeModel(source_))
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--model {} is neither an ONNX file nor a built-in network", source_));
+    TakeSource(*request_.compiled, source_, &model);
+  }
+
   void RefuseIgnored() const {
     if (transforms_)
       args_->RefuseGiven({"--time", "--network-time", "--onnxruntime"}, "is not for --transforms");
@@ -257,7 +283,7 @@ class BenchCommand : public Command {
   BenchModelRequest request_;
   MachineOptions machine_options_;
   StreamOptions streams_ = kNoStreams;
-  std::string csv_path_, save_path_, sweep_;
+  std::string csv_path_, save_path_, sweep_, source_;
   double fail_below_ = kNoLimit;
   bool transforms_ = false, json_ = false;
 };

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "graph_tuner/compiled/compiled_file.h"
 #include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"
 #include "tools/cli/model.h"
 #include "tools/commands/commands.h"
+#include "tools/network/compiled_choice.h"
 #include "tools/network/input_files.h"
 #include "tools/network/plan_choice.h"
 #include "tools/onednn/onednn.h"
@@ -42,7 +42,9 @@ class NetworkWorkerCommand : public Command {
   int Run() override {
     IgnoreInterrupts();
     const DevicePtr machine = OpenMachine(machine_options_);
-    if (IsCompiledFile(model_.model)) return RunCompiled(machine);
+    if (IsCompiledFile(model_.model))
+      return Serve(
+          ChooseCompiled(CompiledFile(model_.model), machine_options_, ShapesByName(model_)).network);
     TakeQuantization(plan_path_, &model_);
     Graph graph = LoadModel(model_);
     if (onednn_) return RunOneDnn(machine, graph);
@@ -53,12 +55,6 @@ class NetworkWorkerCommand : public Command {
   int RunOurs(const DevicePtr& machine, Graph graph) {
     const Plan plan = LoadPlan(plan_path_, graph, machine);
     return Serve(CompileNetwork(std::move(graph), plan, machine));
-  }
-
-  int RunCompiled(const DevicePtr& machine) {
-    const CompiledFile file(model_.model);
-    const size_t index = file.Choose(machine->target(), machine->threads());
-    return Serve(LoadCompiled(file, index, ParseWaitPolicy(machine_options_.wait)));
   }
 
   int Serve(const std::shared_ptr<const CompiledNetwork>& compiled) {

@@ -1,5 +1,8 @@
 #include "tools/cli/report.h"
 
+#include <fmt/format.h>
+
+#include "graph_tuner/compiled/compiled_file.h"
 #include "layouts/base/error.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/machine.h"
@@ -49,6 +52,12 @@ class ReportCommand : public Command {
     if (request_.output_path.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
     if (no_explain_) args_->RefuseGiven({"--explain-time"}, "and --no-explain exclude each other");
     if (no_explain_) request_.explain_seconds = 0;
+    if (IsCompiledFile(request_.plan_path)) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("{} is a compiled network: give the plan that it was compiled by, and with "
+                              "--results what `tilesmith bench` or `run` printed of the file with --json",
+                              request_.plan_path));
+    }
     CatchInterrupts();
     ProgressLine progress;
     const WrittenReport written = WriteReport(request_, SinksOf(progress));

@@ -2,8 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
-#include "graph_tuner/compiled/compiled_file.h"
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/planner/network_run.h"
 #include "layouts/base/error.h"
@@ -18,6 +18,7 @@
 #include "tools/cli/system_files.h"
 #include "tools/commands/commands.h"
 #include "tools/doctor/disturbance.h"
+#include "tools/network/compiled_choice.h"
 #include "tools/network/input_files.h"
 #include "tools/network/plan_choice.h"
 #include "tools/network/prediction_report.h"
@@ -36,7 +37,7 @@ class RunNetworkCommand : public Command {
                  .examples = "tilesmith run resnet50 --plan resnet50.plan.jsonl --runs 100 --profile\n"
                              "tilesmith run model.onnx --input data=image.npy --output result.npz --check\n"
                              "tilesmith run resnet18 --trace trace.json --csv steps.csv\n"
-                             "tilesmith run resnet18.tsc"}) {}
+                             "tilesmith run resnet18.tsc --check --model resnet18"}) {}
   void Declare(Args& args) override {
     args_ = &args;
     DeclareModelOptions(args, &model_);
@@ -51,6 +52,7 @@ class RunNetworkCommand : public Command {
     args.Positive("--runs", &runs_, "Timed runs (default 20)");
     args.Flag("--check", &check_,
               "Compare outputs and every layer with the reference; exit 5 when they differ");
+    DeclareSource(args, &source_, "--check, with the plan, if one made it");
     DeclareStreams(args, &streams_);
     args.Texts("--percentile", &percentiles_,
                "Of the streams' latencies; may be repeated (default 50, 90, 99)", "P");
@@ -109,23 +111,32 @@ class RunNetworkCommand : public Command {
 
   // A compiled network says itself what others are asked for.
   void RunCompiled(Report& report) {
-    args_->RefuseGiven(
-        {"--plan", "--force", "--strict", "--batch", "--input-shape", "--precision", "--calibrate", "--check",
-         "--streams", "--duration", "--warmup", "--percentile", "--latency-csv", "--target"},
-        "is for models, not for compiled networks");
+    args_->RefuseGiven({"--force", "--strict", "--batch", "--precision", "--calibrate", "--streams",
+                        "--duration", "--warmup", "--percentile", "--latency-csv", "--target"},
+                       "is for models, not for compiled networks");
+    if (!check_) args_->RefuseGiven({"--plan", "--model"}, "is for --check of compiled networks");
+    if (check_ && source_.empty())
+      throw Error(ErrorCode::kUsage, "--check needs the model that the network was compiled from: --model");
     const double asked = NowSeconds();
     const CompiledFile file(model_.model, verify_);
     std::vector<InputFile> files = ReadInputs(inputs_);
-    const Target cpu = ChosenTarget(machine_options_);
-    const int threads = machine_options_.threads > 0 ? static_cast<int>(machine_options_.threads) : cpu.cores;
-    const size_t index = file.Choose(cpu, threads);
-    const CompiledOrigin& origin = file.networks()[index].origin;
-    const auto network = LoadCompiled(file, index, ParseWaitPolicy(machine_options_.wait));
+    std::map<std::string, Shape> shapes = ShapesByName(model_);
+    for (const InputFile& input : files) shapes.insert({input.name, input.tensor.shape()});
+    const ChosenNetwork chosen = ChooseCompiled(file, machine_options_, shapes);
+    const auto& [path, origin, network] = chosen;
     std::vector<Tensor> inputs = InputsOf(network->inputs, std::move(files), static_cast<uint64_t>(seed_));
     const PinnedTeam team(network->device);
     CatchInterrupts();
-    NetworkRun run(network, std::move(inputs), &InterruptFlag());
-    const double load_seconds = NowSeconds() - asked;
+    double load_seconds = NowSeconds() - asked;
+    const std::optional<Graph> graph = check_ ? std::optional(LoadSource(chosen)) : std::nullopt;
+    Plan plan;
+    if (graph) {
+      plan = OpenPlan(plan_path_, *graph, network->device, {.strict = true});
+      RequireSource(chosen, plan_path_, plan);
+    }
+    const double known = NowSeconds();
+    NetworkRun run(network, std::move(plan), std::move(inputs), &InterruptFlag());
+    load_seconds += NowSeconds() - known;
     report.Fact("network", "network", TextCell(origin.network));
     AddOrigin(report.details(), network->device->target());
     AddHashes(report.details(), origin.graph_hash, origin.plan_hash);
@@ -134,12 +145,28 @@ class RunNetworkCommand : public Command {
             .schedule = "compiled",
             .predicted_seconds = origin.predicted_seconds,
             .threads = network->device->threads()});
+    CheckAndPrint(report, run, graph ? &*graph : nullptr);
+  }
+
+  Graph LoadSource(const ChosenNetwork& compiled) {
+    TakeSource(compiled, source_, &model_);
+    TakeQuantization(plan_path_, &model_);
+    Graph graph = LoadModel(model_);
+    RequireSource(compiled, model_, graph);
+    return graph;
+  }
+
+  // graph: what to check it with; null: it is not checked.
+  void CheckAndPrint(Report& report, NetworkRun& run, const Graph* graph) const {
+    const NetworkCheck check = graph ? run.Check(*graph) : NetworkCheck();
+    if (graph) AddCheck(report, check);
     report.Print(json_);
+    if (!check.wrong.empty()) throw Error(ErrorCode::kWrongAnswer, check.wrong);
   }
 
   void RunNetwork(Report& report) {
     if (IsCompiledFile(model_.model)) return RunCompiled(report);
-    if (verify_) throw Error(ErrorCode::kUsage, "--verify is for compiled networks, not for models");
+    args_->RefuseGiven({"--verify", "--model"}, "is for compiled networks, not for models");
     if (!plan_path_.empty() && machine_options_.target != kCpuDevice &&
         ReadPlanHeader(plan_path_).target.tf32)
       machine_options_.precision = Precision::kTf32;
@@ -174,10 +201,7 @@ class RunNetworkCommand : public Command {
             // A plan that was forced may be of other threads.
             .predicted_seconds = plan.threads == machine->threads() ? KnownPrediction(plan) : 0,
             .threads = machine->threads()});
-    const NetworkCheck check = check_ ? run.Check(graph) : NetworkCheck();
-    if (check_) AddCheck(report, check);
-    report.Print(json_);
-    if (!check.wrong.empty()) throw Error(ErrorCode::kWrongAnswer, check.wrong);
+    CheckAndPrint(report, run, check_ ? &graph : nullptr);
   }
 
   // What is known of a run beside its times.
@@ -304,7 +328,7 @@ class RunNetworkCommand : public Command {
   const Args* args_ = nullptr;  // while it runs
   ModelOptions model_;
   MachineOptions machine_options_;
-  std::string plan_path_, output_path_, csv_path_, trace_path_, dump_directory_;
+  std::string plan_path_, source_, output_path_, csv_path_, trace_path_, dump_directory_;
   std::vector<std::string> inputs_, percentiles_;
   StreamOptions streams_ = kNoStreams;
   std::string latency_path_;

@@ -106,16 +106,21 @@ void AddSamples(Report& report, const std::string& prefix, const std::vector<dou
 
 }  // namespace
 
-NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const OneDnnChoice& fastest,
+NetworkBench BenchNetwork(const Graph* graph, const OurNetworks& ours, const OneDnnChoice& fastest,
                           const Target& cpu, const DuelOptions& options) {
   NetworkRun& run = ours.run;
   NetworkBench bench;
-  std::vector<Chain> chains = MakeChains(graph, run, fastest, cpu, &bench.refusal);
+  std::vector<Chain> chains;
+  if (graph) {
+    chains = MakeChains(*graph, run, fastest, cpu, &bench.refusal);
+  } else {
+    bench.refusal = "the model is not known (--model)";
+  }
   if (!chains.empty()) {
     for (Chain& chain : chains)
       if (chain.bf16 || &chain == &chains[0])
-        chain.difference = RequireAgreement(graph, run, chain, options.stop);
-    bench.onednn_may_saturate = MaySaturate(graph, DetectCpu());
+        chain.difference = RequireAgreement(*graph, run, chain, options.stop);
+    bench.onednn_may_saturate = MaySaturate(*graph, DetectCpu());
   }
   std::vector<Contestant> contestants{{"ours", [&] { run.Run(); }, {}}};
   for (Chain& chain : chains) {
@@ -190,7 +195,7 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
   report.Fact("network_plan", "  plan", TextCell(fmt::format("{} ({})", plan.solver, plan.certificate)));
   Report& details = report.details();
   details.Fact("network", "", TextCell(plan.network));
-  AddHashes(details, plan);
+  AddHashes(details, plan.graph_hash, bench.plan_hash.empty() ? PlanHash(plan) : bench.plan_hash);
   if (bench.onednn_seconds > 0) {
     details.Fact("network_ratio_low", "", RatioCell(bench.ratio.low));
     details.Fact("network_ratio_high", "", RatioCell(bench.ratio.high));

@@ -27,6 +27,7 @@ struct NetworkBench {
   CorePlacement placement;          // in the rounds compared
   std::string refusal;              // why there is no chain
   std::vector<StepProfile> steps;
+  std::string plan_hash = {};  // of a compiled network whose plan is not known
   double disturbed_share = 0;  // of the time, in which others had the cores
 };
 
@@ -40,8 +41,9 @@ struct OurNetworks {
 // by layer (which may lose in context); and, where our plan stores some tensors in bf16 and the CPU has
 // instructions for it, in bf16 wherever it can. Both sides begin and end in the plan's end layouts. Throws
 // Error(kWrongAnswer) when ours and oneDNN's automatic chain differ by more than 1e-3 of the largest output,
-// and by more than the network makes of rounding.
-NetworkBench BenchNetwork(const Graph& graph, const OurNetworks& ours, const OneDnnChoice& fastest,
+// and by more than the network makes of rounding. graph: null where nobody knows what ours was compiled from,
+// which runs alone then.
+NetworkBench BenchNetwork(const Graph* graph, const OurNetworks& ours, const OneDnnChoice& fastest,
                           const Target& cpu, const DuelOptions& options);
 
 // How far another library's outputs are from ours, and whether its sums may be why (MaySaturate).

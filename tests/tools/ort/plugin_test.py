@@ -61,11 +61,13 @@ def supported(outputs=1, batch=1):
     return model(nodes, [floats("x", batch, 3, 12, 12)], shown, [weights("w1", 8, 3, 3, 3)])
 
 
-def session(made, options=None, overrides=None, ours=True):
+def session(made, options=None, overrides=None, ours=True, entries=None):
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = 3
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
     settings.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    for name, text in (entries or {}).items():
+        settings.add_session_config_entry(name, text)
     for name, size in (overrides or {}).items():
         settings.add_free_dimension_override_by_name(name, size)
     if not ours:
@@ -264,11 +266,86 @@ class PluginTest(unittest.TestCase):
                 other.run(None, self.image(3, 3, 12, 12))
             self.assertIn("it was made for none of the 1 regions", str(caught.exception))
 
+    def compiled(self, made, folder, embedded=False, options=None):
+        """Its path, and the session that wrote it."""
+        path = os.path.join(folder, f"network{int(embedded)}.onnx")
+        entries = {"ep.context_enable": "1", "ep.context_file_path": path, "ep.context_embed_mode": str(int(embedded))}
+        return path, session(made, options, entries=entries)
+
+    def expect_same(self, first, second, feeds):
+        for a, b in zip(first.run(None, feeds), second.run(None, feeds), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+    def test_compiled_models(self):
+        for made in small(), supported(outputs=2):
+            plain = session(made)
+            for embedded in False, True:
+                with tempfile.TemporaryDirectory() as folder:
+                    path, writer = self.compiled(made, folder, embedded)
+                    count = len(regions(plain))
+                    files = [os.path.basename(path)] + [f"network0.{i}.tsc" for i in range(0 if embedded else count)]
+                    self.assertEqual(sorted(os.listdir(folder)), sorted(files))
+                    running = session(path)
+                    self.assertEqual(regions(running), [1] * count)
+                    for _ in range(2):
+                        feeds = self.image(1, 3, 12, 12)
+                        self.expect_same(running, plain, feeds)
+                        self.expect_same(running, writer, feeds)
+
+    def test_compiled_models_in_memory(self):
+        made = small()
+        for embedded in False, True:
+            with tempfile.TemporaryDirectory() as folder:
+                path, _ = self.compiled(made, folder, embedded)
+                with open(path, "rb") as file:
+                    content = file.read()
+                running = session(content, entries={"ep.context_file_path": path})
+                self.expect_same(running, session(made), self.image(1, 3, 12, 12))
+
+    def test_compiled_models_that_are_refused(self):
+        made = supported()
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaises(Exception) as caught:
+                self.compiled(supported(batch="N"), folder)
+            self.assertIn("give the batch its size", str(caught.exception))
+            with self.assertRaises(Exception) as caught:
+                session(made, entries={"ep.context_enable": "1"})
+            self.assertRegex(str(caught.exception), "ep.context_file_path|ep_context")
+            inside, _ = self.compiled(made, folder, embedded=True)
+            path, _ = self.compiled(made, folder)
+            with tempfile.TemporaryDirectory() as other:
+                plan = {"plan": self.plan_of(made, other)}
+                self.expect_refused("the option plan", path, plan)
+                planned, writer = self.compiled(made, other, options=plan)
+                self.expect_same(session(planned), writer, self.image(1, 3, 12, 12))
+            if os.environ.get("TILESMITH_MAX_ISA") is None:
+                os.environ["TILESMITH_MAX_ISA"] = "portable"
+                try:
+                    self.expect_refused("this CPU has portable", path)
+                finally:
+                    del os.environ["TILESMITH_MAX_ISA"]
+            self.expect_refused("compiled for 1 threads", path, {"threads": "2", "strict": "1"})
+            network = onnx.load(inside)
+            (cache,) = [a for a in network.graph.node[0].attribute if a.name == "ep_cache_context"]
+            cache.s = cache.s[:5000] + bytes([cache.s[5000] ^ 1]) + cache.s[5001:]
+            self.expect_refused("its ep_cache_context: its tables are damaged", network.SerializeToString())
+            data = os.path.join(folder, "network0.0.tsc")
+            with open(data, "r+b") as file:
+                file.seek(8)
+                file.write(b"\xff")
+            self.expect_refused("is of version", path)
+            os.remove(data)
+            self.expect_refused("cannot read", path)
+            network = onnx.load(path)
+            (cache,) = [a for a in network.graph.node[0].attribute if a.name == "ep_cache_context"]
+            cache.s = b"../network0.0.tsc"
+            self.expect_refused("names no file beside the model", network.SerializeToString())
+
     def test_the_page(self):
         """Its pieces of Python, where a reader has built: the second one's options instead of the first one's."""
         with open(PAGE) as page:
             pieces = re.findall(r"```python\n(.*?)```", page.read(), re.DOTALL)
-        self.assertEqual(len(pieces), 2)
+        self.assertEqual(len(pieces), 3)
         (taken,) = re.findall(r"(?m)^options\.add_provider_for_devices.*$", pieces[0])
         with tempfile.TemporaryDirectory() as folder:
             os.makedirs(os.path.join(folder, "build/tools/ort"))
@@ -278,12 +355,13 @@ class PluginTest(unittest.TestCase):
                 [TILESMITH, "export", "resnet50", "--input-shape", "input=1x3x64x64", "-o", network], check=True
             )
             ours = f"\nassert any(p.ep_name == {NAME!r} for p in session.get_provider_graph_assignment_info())\n"
-            for program in (pieces[0], pieces[0].replace(taken, pieces[1])):
+            for program in (pieces[0], pieces[0].replace(taken, pieces[1]), pieces[0] + pieces[2]):
                 asked = 'options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")\n'
-                program = program.replace("session = ", asked + "session = ") + ours
+                program = program.replace("session = ", asked + "session = ", 1) + ours
                 ran = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
                 self.assertEqual(ran.returncode, 0, program + ran.stderr)
             self.assertEqual(len(glob.glob(os.path.join(folder, "regions/*.onnx"))), 1)
+            self.assertTrue(os.path.exists(os.path.join(folder, "resnet50_ctx.0.tsc")))
 
 
 if __name__ == "__main__":

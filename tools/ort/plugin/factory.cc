@@ -9,19 +9,19 @@
 namespace tilesmith {
 namespace {
 
-// The options of a session under "ep.tilesmithexecutionprovider.", by the rest of their names.
-std::map<std::string, std::string> OptionTexts(const OrtApi& api, const OrtSessionOptions* session) {
+// The options of a session whose names begin so, by the rest of their names.
+std::map<std::string, std::string> OptionTexts(const OrtApi& api, const OrtSessionOptions* session,
+                                               std::string_view prefix) {
   OrtKeyValuePairs* pairs = nullptr;
   CheckOrt(api, api.GetSessionOptionsConfigEntries(session, &pairs));
   const std::unique_ptr<OrtKeyValuePairs, void (*)(OrtKeyValuePairs*)> owner(pairs, api.ReleaseKeyValuePairs);
   const char *const *keys = nullptr, *const *values = nullptr;
   size_t count = 0;
   api.GetKeyValuePairs(pairs, &keys, &values, &count);
-  constexpr std::string_view kPrefix = "ep.tilesmithexecutionprovider.";
   std::map<std::string, std::string> texts;
   for (size_t i = 0; i < count; ++i)
-    if (const std::string_view key = keys[i]; key.starts_with(kPrefix))
-      texts.emplace(key.substr(kPrefix.size()), values[i]);
+    if (const std::string_view key = keys[i]; key.starts_with(prefix))
+      texts.emplace(key.substr(prefix.size()), values[i]);
   return texts;
 }
 
@@ -51,7 +51,10 @@ struct Factory : OrtEpFactory {
       *ep = nullptr;
       return OrtGuarded(api, [&] {
         *ep =
-            std::make_unique<Provider>(api, *logger, ParsePluginOptions(OptionTexts(api, session))).release();
+            std::make_unique<Provider>(
+                api, *logger, ParsePluginOptions(OptionTexts(api, session, "ep.tilesmithexecutionprovider.")),
+                ParseContextOptions(OptionTexts(api, session, "ep.context_")))
+                .release();
       });
     };
     ReleaseEp = [](OrtEpFactory*, OrtEp* ep) noexcept { delete static_cast<Provider*>(ep); };

@@ -59,12 +59,12 @@ std::span<const std::byte> BytesOf(const OrtApi& api, const OrtValue* value) {
 }
 
 // The elements of an attribute of `type`, as many as it has.
-template <typename Element>
-std::vector<Element> ReadElements(const OrtApi& api, const OrtOpAttr* attribute, OrtOpAttrType type) {
+template <typename Elements>
+Elements ReadElements(const OrtApi& api, const OrtOpAttr* attribute, OrtOpAttrType type) {
   size_t bytes = 0;
   if (OrtStatus* too_small = api.ReadOpAttr(attribute, type, nullptr, 0, &bytes))
     api.ReleaseStatus(too_small);
-  std::vector<Element> elements(bytes / sizeof(Element));
+  Elements elements(bytes / sizeof(typename Elements::value_type), {});
   if (bytes > 0) CheckOrt(api, api.ReadOpAttr(attribute, type, elements.data(), bytes, &bytes));
   return elements;
 }
@@ -75,6 +75,14 @@ Element ReadElement(const OrtApi& api, const OrtOpAttr* attribute, OrtOpAttrType
   size_t bytes = 0;
   CheckOrt(api, api.ReadOpAttr(attribute, type, &element, sizeof(element), &bytes));
   return element;
+}
+
+// Null where there is none.
+const OrtOpAttr* FindAttribute(const OrtApi& api, const OrtNode* node, const char* name) {
+  const OrtOpAttr* attribute = nullptr;
+  if (OrtStatus* not_found = api.Node_GetAttributeByName(node, name, &attribute))
+    api.ReleaseStatus(not_found);
+  return attribute;
 }
 
 Tensor ReadTensor(const OrtApi& api, const OrtOpAttr* attribute) {
@@ -101,13 +109,11 @@ Attribute ReadAttribute(const OrtApi& api, const OrtOpAttr* attribute) {
     case ORT_OP_ATTR_FLOAT:
       return ReadElement<float>(api, attribute, type);
     case ORT_OP_ATTR_INTS:
-      return ReadElements<int64_t>(api, attribute, type);
+      return ReadElements<std::vector<int64_t>>(api, attribute, type);
     case ORT_OP_ATTR_FLOATS:
-      return ReadElements<float>(api, attribute, type);
-    case ORT_OP_ATTR_STRING: {
-      const std::vector<char> text = ReadElements<char>(api, attribute, type);
-      return std::string(text.begin(), text.end());
-    }
+      return ReadElements<std::vector<float>>(api, attribute, type);
+    case ORT_OP_ATTR_STRING:
+      return ReadElements<std::string>(api, attribute, type);
     case ORT_OP_ATTR_TENSOR:
       return ReadTensor(api, attribute);
     default:
@@ -151,6 +157,9 @@ HostGraphNode ReadNode(const OrtApi& api, const OrtNode* handle) {
     node.read_by_subgraphs =
         NamesOf(ReadValues(api, handle, api.Node_GetNumImplicitInputs, api.Node_GetImplicitInputs));
     node.unreadable = "it holds a graph of its own";
+  } else if (node.node.op_type == kContextOp && node.node.domain == kContextDomain) {
+    node.is_context = TextAttribute(api, handle, "source") == kProviderName;
+    node.unreadable = "another provider has compiled it";
   } else {
     ReadAttributes(api, node);
   }
@@ -250,6 +259,16 @@ std::vector<HostValue> OutputsOf(const OrtApi& api, const OrtNode* node) {
   return ReadValues(api, node, api.Node_GetNumOutputs, api.Node_GetOutputs);
 }
 
+std::string TextAttribute(const OrtApi& api, const OrtNode* node, const char* name) {
+  const OrtOpAttr* attribute = FindAttribute(api, node, name);
+  return attribute ? ReadElements<std::string>(api, attribute, ORT_OP_ATTR_STRING) : "";
+}
+
+int64_t NumberAttribute(const OrtApi& api, const OrtNode* node, const char* name, int64_t otherwise) {
+  const OrtOpAttr* attribute = FindAttribute(api, node, name);
+  return attribute ? ReadElement<int64_t>(api, attribute, ORT_OP_ATTR_INT) : otherwise;
+}
+
 HostGraph ReadGraph(const OrtApi& api, const OrtGraph* graph) {
   HostGraph result;
   size_t size = 0;
@@ -312,9 +331,14 @@ HostRegions SupportedRegions(const OrtApi& api, const HostGraph& graph, const Im
   std::vector<RegionNode> nodes;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const HostNode& node = graph.nodes[i].node;
-    const std::string problem = WhyNot(api, graph, RegionOf(graph, readers, {i}), options);
-    if (!problem.empty())
+    HostRegion alone = RegionOf(graph, readers, {i});
+    const bool is_context = graph.nodes[i].is_context;
+    const std::string problem = WhyNot(api, graph, alone, options);
+    if (is_context) {
+      result.regions.push_back(std::move(alone));
+    } else if (!problem.empty()) {
       result.refused.push_back(fmt::format("{} \"{}\": {}", node.op_type, node.name, problem));
+    }
     RegionNode& region_node =
         nodes.emplace_back(problem.empty(), IsWorthwhile(node.op_type), std::vector<size_t>{});
     for (const auto* names : {&node.inputs, &graph.nodes[i].read_by_subgraphs})

@@ -23,6 +23,7 @@ struct HostGraphNode {
   HostNode node;
   std::vector<HostValue> inputs, outputs;
   std::vector<std::string> read_by_subgraphs;  // names, where the node has some
+  bool is_context = false;                     // what this provider compiled
   std::string unreadable;                      // why its attributes cannot be had; "" when they can
 };
 
@@ -38,6 +39,10 @@ HostGraph ReadGraph(const OrtApi& api, const OrtGraph* graph);
 // What a node reads or writes, in its order; for the one that stands for a whole region, too.
 std::vector<HostValue> InputsOf(const OrtApi& api, const OrtNode* node);
 std::vector<HostValue> OutputsOf(const OrtApi& api, const OrtNode* node);
+
+// An attribute of a node; "" and `otherwise` where it has none of that name.
+std::string TextAttribute(const OrtApi& api, const OrtNode* node, const char* name);
+int64_t NumberAttribute(const OrtApi& api, const OrtNode* node, const char* name, int64_t otherwise);
 
 // The nodes `members` of the graph as a model with those outputs, and those of `inputs` that are no
 // constants. Data of constants stays the host's.
@@ -59,8 +64,8 @@ struct HostRegions {
   std::vector<HostRegion> regions;
   std::vector<std::string> refused;  // `Op "node": reason`, one for each node that is not supported
 };
-// What tilesmith can compute of the graph. Every region was imported, with an open batch for two of its
-// sizes, so that compiling it does not fail for what the model is.
+// What tilesmith can compute of the graph, and what it has compiled. Every region was imported, with an open
+// batch for two of its sizes, so that compiling it does not fail for what the model is.
 HostRegions SupportedRegions(const OrtApi& api, const HostGraph& graph, const ImportOptions& options);
 
 }  // namespace tilesmith

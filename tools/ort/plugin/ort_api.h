@@ -13,6 +13,9 @@
 
 namespace tilesmith {
 
+constexpr const char* kProviderName = "TilesmithExecutionProvider";
+// Of nodes that hold what providers compiled, which their attribute "source" names.
+constexpr const char *kContextOp = "EPContext", *kContextDomain = "com.microsoft";
 constexpr uint32_t kOrtApiVersion = 23;  // the oldest whose graphs plug-ins can read
 
 // Throws Error(kEnvironment) with what the status says, and frees it; does nothing for a null pointer.

@@ -64,11 +64,12 @@ PluginOptions ParsePluginOptions(const std::map<std::string, std::string>& texts
   return options;
 }
 
-Provider::Provider(const OrtApi& api, const OrtLogger& logger, PluginOptions options)
+Provider::Provider(const OrtApi& api, const OrtLogger& logger, PluginOptions options, ContextOptions context)
     : OrtEp{},
       api_(api),
       logger_(logger),
       options_(std::move(options)),
+      context_(std::move(context)),
       machine_(OpenMachine({.threads = ThreadsOf(options_), .max_isa = ""})) {
   import_.limits.network_bytes = MemoryBytes();
   ort_version_supported = kOrtApiVersion;
@@ -77,8 +78,8 @@ Provider::Provider(const OrtApi& api, const OrtLogger& logger, PluginOptions opt
     return OrtGuarded(Of(self).api_, [&] { Of(self).Claim(graph, support); });
   };
   Compile = [](OrtEp* self, const OrtGraph** graphs, const OrtNode** nodes, size_t count,
-               OrtNodeComputeInfo** infos, OrtNode**) noexcept {
-    return OrtGuarded(Of(self).api_, [&] { Of(self).CompileAll(graphs, nodes, count, infos); });
+               OrtNodeComputeInfo** infos, OrtNode** contexts) noexcept {
+    return OrtGuarded(Of(self).api_, [&] { Of(self).CompileAll(graphs, nodes, count, infos, contexts); });
   };
   ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, size_t count) noexcept {
     for (size_t i = 0; i < count; ++i) delete static_cast<CompiledRegion*>(infos[i]);
@@ -121,38 +122,62 @@ void Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
 }
 
 void Provider::CompileAll(const OrtGraph** graphs, const OrtNode** nodes, size_t count,
-                          OrtNodeComputeInfo** infos) {
-  std::vector<std::unique_ptr<CompiledRegion>> regions;
+                          OrtNodeComputeInfo** infos, OrtNode** contexts) {
+  std::vector<Compiled> all;
   const auto plans = std::make_shared<PlansInUse>(options_.plans, count);
-  regions.reserve(count);
-  for (size_t i = 0; i < count; ++i)
-    regions.emplace_back(static_cast<CompiledRegion*>(CompileOne(graphs[i], nodes[i], plans)));
-  for (size_t i = 0; i < count; ++i) infos[i] = regions[i].release();
+  for (size_t i = 0; i < count; ++i) all.push_back(CompileOne(graphs[i], nodes[i], i, plans));
+  for (size_t i = 0; i < count; ++i) {
+    infos[i] = all[i].region.release();
+    if (context_.wanted) contexts[i] = all[i].context.release();
+  }
 }
 
-OrtNodeComputeInfo* Provider::CompileOne(const OrtGraph* graph, const OrtNode* node,
-                                         const std::shared_ptr<PlansInUse>& plans) {
+Provider::Compiled Provider::CompileOne(const OrtGraph* graph, const OrtNode* node, size_t index,
+                                        const std::shared_ptr<PlansInUse>& plans) {
+  const auto ready = [this](std::vector<size_t> positions, auto model) {
+    return std::make_unique<CompiledRegion>(api_, std::move(model), std::move(positions));
+  };
   const HostGraph host = ReadGraph(api_, graph);
   const std::vector<HostValue> inputs = InputsOf(api_, node);
   std::vector<size_t> positions, members;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].constant == nullptr) positions.push_back(i);
   for (size_t i = 0; i < host.nodes.size(); ++i) members.push_back(i);
+  if (host.nodes.size() == 1 && host.nodes[0].is_context) {
+    if (!options_.plans.empty()) {
+      throw Error(ErrorCode::kUsage, fmt::format("the option plan, {}, is not for regions that are compiled",
+                                                 fmt::join(options_.plans, ";")));
+    }
+    const LoadOptions load = {.threads = machine_->threads(), .strict = options_.strict};
+    Model model = LoadContextNode(api_, graph, host.nodes[0].handle, context_, load);
+    return {ready(std::move(positions), std::move(model)), {nullptr, api_.ReleaseNode}};
+  }
   std::vector<std::string> outputs;
   for (const HostValue& output : OutputsOf(api_, node)) outputs.push_back(output.name);
   const char* name = nullptr;
   CheckOrt(api_, api_.Node_GetName(node, &name));
   const HostModel model = ModelOf(api_, host, name, members, inputs, std::move(outputs));
   if (!options_.dump.empty()) Dump(model);
-  if (HasOpenBatch(model))
-    return new CompiledRegion(api_, ModelOfAnySize(model, plans), std::move(positions));
+  if (HasOpenBatch(model)) {
+    if (context_.wanted) {
+      throw Error(
+          ErrorCode::kUsage,
+          "a region of an open batch, which is compiled by its first run, cannot be written compiled: "
+          "give the batch its size (AddFreeDimensionOverrideByName)");
+    }
+    return {ready(std::move(positions), ModelOfAnySize(model, plans)), {nullptr, api_.ReleaseNode}};
+  }
   Graph optimized = OptimizeGraph(ImportHostModel(model, import_));
   std::vector<std::string> notes;
   const Plan plan =
       LoadPlan(plans->FileFor(optimized), optimized, machine_, {.strict = options_.strict, .notes = &notes});
   for (const std::string& note : notes) Log(ORT_LOGGING_LEVEL_WARNING, note);
-  return new CompiledRegion(api_, ModelFromGraph::Compile(std::move(optimized), plan, machine_),
-                            std::move(positions));
+  const double predicted = KnownPrediction(plan);
+  CompiledOrigin origin = {model.name, plan.graph_hash, PlanHash(plan), TILESMITH_VERSION, predicted};
+  const CompiledModel compiled = {std::move(origin), CompileNetwork(std::move(optimized), plan, machine_)};
+  OrtNodePtr context(nullptr, api_.ReleaseNode);
+  if (context_.wanted) context = MakeContextNode(api_, graph, node, index, compiled, context_);
+  return {ready(std::move(positions), ModelFromGraph::Of(compiled.network, predicted)), std::move(context)};
 }
 
 // The host's weights are gone when the first run comes, so that the model waits for it as a file.

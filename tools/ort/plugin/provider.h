@@ -12,11 +12,10 @@
 #include "ops/graph/graph.h"
 #include "tools/cli/machine.h"
 #include "tools/ort/plugin/compiled_region.h"
+#include "tools/ort/plugin/context.h"
 #include "tools/ort/plugin/host_graph.h"
 
 namespace tilesmith {
-
-constexpr const char* kProviderName = "TilesmithExecutionProvider";
 
 // What a session's owner can ask of the plug-in.
 struct PluginOptions {
@@ -59,13 +58,20 @@ class PlansInUse {
 class Provider : public OrtEp {
  public:
   // `api` and `logger` outlive it. Throws Error(kUsage) for options that this machine cannot fulfil.
-  Provider(const OrtApi& api, const OrtLogger& logger, PluginOptions options);
+  Provider(const OrtApi& api, const OrtLogger& logger, PluginOptions options, ContextOptions context);
 
  private:
   void Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
-  void CompileAll(const OrtGraph** graphs, const OrtNode** nodes, size_t count, OrtNodeComputeInfo** infos);
-  OrtNodeComputeInfo* CompileOne(const OrtGraph* graph, const OrtNode* node,
-                                 const std::shared_ptr<PlansInUse>& plans);
+  // contexts: EPContext nodes, where the session asks for them.
+  void CompileAll(const OrtGraph** graphs, const OrtNode** nodes, size_t count, OrtNodeComputeInfo** infos,
+                  OrtNode** contexts);
+  // The region's place among `count`, and its EPContext node, which may be wanted.
+  struct Compiled {
+    std::unique_ptr<CompiledRegion> region;
+    OrtNodePtr context;
+  };
+  Compiled CompileOne(const OrtGraph* graph, const OrtNode* node, size_t index,
+                      const std::shared_ptr<PlansInUse>& plans);
   std::function<Model(const CompiledRegion::Shapes&)> ModelOfAnySize(
       const HostModel& model, const std::shared_ptr<PlansInUse>& plans) const;
   void Dump(const HostModel& model) const;
@@ -74,6 +80,7 @@ class Provider : public OrtEp {
   const OrtApi& api_;
   const OrtLogger& logger_;
   const PluginOptions options_;
+  const ContextOptions context_;
   const DevicePtr machine_;
   ImportOptions import_;
 };
