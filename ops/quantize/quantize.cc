@@ -89,7 +89,7 @@ std::string SpreadOverBlocks(const NodeSpec& spec, NodeWriter& writer, size_t in
   merged[axis] = (Checked(merged[axis]) * block).value();
   repeated.insert(repeated.begin() + axis + 1, block);
   const std::string column = writer.Unsqueeze(values, {axis + 1});
-  const std::string all = writer.Reshape(writer.Add("Expand", {column, writer.Ints(repeated)}), merged);
+  std::string all = writer.Reshape(writer.Add("Expand", {column, writer.Ints(repeated)}), merged);
   if (merged == shape) return all;
   return writer.Add("Slice", {all, writer.Ints({0}), writer.Ints({shape[axis]}), writer.Ints({axis})});
 }

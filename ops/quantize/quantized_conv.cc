@@ -216,7 +216,7 @@ std::vector<int16_t> QuantizedConvOp::CenteredWeights() const {
   std::vector<int16_t> centered(static_cast<size_t>(params_.weights.stored->size()));
   int16_t* to = centered.data();
   ForEachChannel(params_.weights, workload_.oc, [&](int64_t, auto weights, int32_t zero) {
-    for (const int32_t weight : weights) *to++ = static_cast<int16_t>(weight - zero);
+    for (const auto weight : weights) *to++ = static_cast<int16_t>(int32_t{weight} - zero);
   });
   return centered;
 }

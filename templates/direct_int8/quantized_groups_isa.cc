@@ -36,7 +36,7 @@ inline Sums InEachQuarter(const std::byte* pixel) {
 
 template <int kWords, bool kBounded, int kPixels>
 inline void GroupedTile(const QuantizedPixels& p, int64_t first) {
-  constexpr int64_t kVectorBytes = kWidth * kTileWordBytes;
+  constexpr int64_t kVectorBytes = int64_t{kWidth} * kTileWordBytes;
   Sums sums[kPixels][kWords];
   const std::byte* in[kPixels];
   const Sums bias = InLanes<kWords>(LoadSums(p.bias));

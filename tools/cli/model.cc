@@ -210,6 +210,7 @@ std::vector<int64_t> SizesOfRange(std::string_view range, bool only_ends, const 
   if (count > static_cast<int64_t>(kMostSizes))
     throw reject(fmt::format("has {} sizes, at most {} are allowed", count, kMostSizes));
   std::vector<int64_t> all;
+  all.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) all.push_back(first + i * step);
   return all;
 }

@@ -27,7 +27,7 @@ Function Find(const char* name) {
 }
 
 // The library's function that its header declares.
-#define TILESMITH_XGB(name) (Find<decltype(&name)>(#name))
+#define TILESMITH_XGB(name) (Find<decltype(&(name))>(#name))
 
 void Check(int status, const char* what) {
   TILESMITH_CHECK(status == 0, "XGBoost, {}: {}", what, TILESMITH_XGB(XGBGetLastError)());

@@ -60,6 +60,7 @@ void CompiledRegion::Run(OrtKernelContext* context) {
   Session session = TakeSession(shapes);
   if (any_size_) {
     std::vector<InputTensor> tensors;
+    tensors.reserve(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) tensors.push_back({inputs[i], shapes[i]});
     const std::vector<OutputTensor>& outputs = session.Run(tensors);
     for (size_t i = 0; i < outputs.size(); ++i) {

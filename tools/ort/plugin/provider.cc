@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
+#include <numeric>
 #include <sstream>
 
 #include "graph_tuner/plan/plan_file.h"
@@ -124,6 +126,7 @@ void Provider::Claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
 void Provider::CompileAll(const OrtGraph** graphs, const OrtNode** nodes, size_t count,
                           OrtNodeComputeInfo** infos, OrtNode** contexts) {
   std::vector<Compiled> all;
+  all.reserve(count);
   const auto plans = std::make_shared<PlansInUse>(options_.plans, count);
   for (size_t i = 0; i < count; ++i) all.push_back(CompileOne(graphs[i], nodes[i], i, plans));
   for (size_t i = 0; i < count; ++i) {
@@ -142,7 +145,8 @@ Provider::Compiled Provider::CompileOne(const OrtGraph* graph, const OrtNode* no
   std::vector<size_t> positions, members;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].constant == nullptr) positions.push_back(i);
-  for (size_t i = 0; i < host.nodes.size(); ++i) members.push_back(i);
+  members.resize(host.nodes.size());
+  std::iota(members.begin(), members.end(), size_t{0});
   if (host.nodes.size() == 1 && host.nodes[0].is_context) {
     if (!options_.plans.empty()) {
       throw Error(ErrorCode::kUsage, fmt::format("the option plan, {}, is not for regions that are compiled",
@@ -153,7 +157,7 @@ Provider::Compiled Provider::CompileOne(const OrtGraph* graph, const OrtNode* no
     return {ready(std::move(positions), std::move(model)), {nullptr, api_.ReleaseNode}};
   }
   std::vector<std::string> outputs;
-  for (const HostValue& output : OutputsOf(api_, node)) outputs.push_back(output.name);
+  std::ranges::transform(OutputsOf(api_, node), std::back_inserter(outputs), &HostValue::name);
   const char* name = nullptr;
   CheckOrt(api_, api_.Node_GetName(node, &name));
   const HostModel model = ModelOf(api_, host, name, members, inputs, std::move(outputs));
@@ -186,6 +190,7 @@ std::function<Model(const CompiledRegion::Shapes&)> Provider::ModelOfAnySize(
   constexpr int kSizes =
       8;  // that are kept; PyTorch's last batch of an epoch is one, a server's queue several
   std::vector<std::string> names;
+  names.reserve(model.inputs.size());
   for (const auto& [name, shape] : model.inputs) names.push_back(name);
   return [bytes = OnnxBytes(model), name = model.name, names = std::move(names), options = import_, plans,
           threads = machine_->threads(), strict = options_.strict](const CompiledRegion::Shapes& shapes) {
