@@ -369,6 +369,12 @@ struct CompiledFile::Mapping {
   size_t code_bytes = 0;
 };
 
+int64_t BytesBeforeCode(std::span<const std::byte> begin) {
+  Header header;
+  std::memcpy(&header, begin.data(), sizeof(header));
+  return header.sections[kCode].offset;
+}
+
 bool IsCompiledFile(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
@@ -398,7 +404,7 @@ CompiledFile::CompiledFile(const std::string& path, bool verify) : path_(path) {
   mapping->all = mmap(nullptr, mapping->bytes, PROT_READ, MAP_SHARED, mapping->file, 0);
   if (mapping->all == MAP_FAILED) fail("map");
   mapping_ = mapping;
-  ReadHeader(verify);
+  ReadHeader({static_cast<const std::byte*>(mapping->all), mapping->bytes}, verify);
   const int64_t code_offset = code_.data() - static_cast<const std::byte*>(mapping->all);
   if (!code_.empty()) {
     mapping->code_bytes = code_.size();
@@ -409,6 +415,14 @@ CompiledFile::CompiledFile(const std::string& path, bool verify) : path_(path) {
   }
   close(mapping->file);
   mapping->file = -1;
+}
+
+CompiledFile::CompiledFile(const std::byte* before_code, const std::byte* code, std::string name)
+    : path_(std::move(name)), mapping_(std::make_shared<const Mapping>()) {
+  Header header;
+  std::memcpy(&header, before_code, sizeof(header));
+  ReadHeader({before_code, static_cast<size_t>(header.file_bytes)}, false);
+  code_ = {code, code_.size()};
 }
 
 void CompiledFile::ReadSummaries(uint64_t sum) {
@@ -431,8 +445,7 @@ void CompiledFile::ReadSummaries(uint64_t sum) {
   }
 }
 
-void CompiledFile::ReadHeader(bool verify) {
-  const std::span<const std::byte> all(static_cast<const std::byte*>(mapping_->all), mapping_->bytes);
+void CompiledFile::ReadHeader(std::span<const std::byte> all, bool verify) {
   Header header;
   std::memcpy(&header, all.data(), sizeof(header));
   if (header.magic != kMagic) Refuse("is no compiled network");

@@ -57,6 +57,9 @@ void WriteCompiled(std::span<const CompiledModel> models,
 // Whether a file begins as a compiled one does; false where it cannot be read.
 bool IsCompiledFile(const std::string& path);
 
+// How many of a file's first bytes, of which `begin` has 4096, are no code; what is behind them is.
+int64_t BytesBeforeCode(std::span<const std::byte> begin);
+
 // A mapped file. Immutable, thread-safe. What was loaded from it keeps the mapping alive.
 class CompiledFile {
  public:
@@ -65,6 +68,10 @@ class CompiledFile {
   // be read or mapped, and Error(kBadModel), naming it and what is wrong, where it is no such file, is
   // damaged, or of another version.
   explicit CompiledFile(const std::string& path, bool verify = false);
+  // A file in the program's memory (tools/api/object), which lives as long as what is loaded from it: what is
+  // before the code, at a multiple of 64 bytes, and the code, wherever it may be executed. Throws as for a
+  // path; messages begin with `name`.
+  CompiledFile(const std::byte* before_code, const std::byte* code, std::string name);
 
   const std::string& path() const { return path_; }
   const std::vector<CompiledSummary>& networks() const { return networks_; }
@@ -82,7 +89,7 @@ class CompiledFile {
   struct Mapping;
   std::shared_ptr<CompiledNetwork> ReadTables(size_t index) const;
   [[noreturn]] void Refuse(const std::string& reason) const;
-  void ReadHeader(bool verify);
+  void ReadHeader(std::span<const std::byte> all, bool verify);
   void ReadSummaries(uint64_t sum);
 
   const std::string path_;

@@ -62,6 +62,9 @@ struct CompiledNetwork;
 // several sizes of its inputs, say. What a run leaves there, the next one of another executor destroys.
 class SharedArena {
  public:
+  SharedArena() = default;
+  // Begins with this.
+  explicit SharedArena(DeviceMemory memory) : memory_(std::move(memory)) {}
   // At least so many bytes, the same ones as before as long as these are enough.
   DeviceMemory AtLeast(size_t bytes, const Device& device);
 

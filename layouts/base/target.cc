@@ -117,13 +117,18 @@ Isa ParseIsa(std::string_view text) {
               fmt::format("unknown instruction set \"{}\" (known: portable, avx2, avx512)", text));
 }
 
-Target DetectCpu() {
+Target DetectInstructions() {
   Target cpu;
-  cpu.model = ReadModelName();
   cpu.isa = DetectIsa();
   cpu.vnni = cpu.isa == Isa::kAvx512 && DetectVnni();
   cpu.bf16 = cpu.isa == Isa::kAvx512 && DetectBf16();
   cpu.amx = cpu.vnni && cpu.bf16 && DetectAmx();
+  return cpu;
+}
+
+Target DetectCpu() {
+  Target cpu = DetectInstructions();
+  cpu.model = ReadModelName();
   cpu.cores = UsableCores();
   if (const int64_t bytes = ReadCacheBytes(0)) cpu.l1d_bytes = bytes;
   if (const int64_t bytes = ReadCacheBytes(2)) cpu.l2_bytes = bytes;

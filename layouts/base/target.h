@@ -57,6 +57,8 @@ Isa ParseIsa(std::string_view text);
 // state; vnni is AVX-512 VNNI, bf16 is AVX-512 BF16; amx is AMX with INT8 and BF16, for whose tiles the OS is
 // asked on behalf of the process.
 Target DetectCpu();
+// What of DetectCpu CPUID says: the instructions. Reads no file and allocates nothing.
+Target DetectInstructions();
 // `cpu` with its ISA lowered to at most `cap`, without what only the ISA it had comes with; this is how
 // narrower machines are emulated.
 Target CapIsa(Target cpu, Isa cap);

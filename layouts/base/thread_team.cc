@@ -139,6 +139,14 @@ void ThreadTeam::ForgetParents() {
 
 void ThreadTeam::Run(int threads, Region region) {
   TILESMITH_CHECK(threads > 1 && !in_region, "{} threads", threads);
+  if (lend_ != nullptr) {
+    const auto lent = [&](int thread) {
+      in_region = true;
+      region.call(region.body, thread);
+      in_region = false;
+    };
+    return lend_(pool_, threads, RegionOf(lent));
+  }
   ForgetParents();
   if (static_cast<int>(workers_.size()) < threads - 1) Start(threads);
   region_ = region;
@@ -215,8 +223,9 @@ void ThreadTeam::Place(int thread) const {
 }
 
 ThreadTeam& CurrentTeam() {
+  if (scoped_team != nullptr) return *scoped_team;
   static thread_local ThreadTeam own(kOwnTeamsAwakeSeconds);
-  return scoped_team != nullptr ? *scoped_team : own;
+  return own;
 }
 
 TeamScope::TeamScope(ThreadTeam& team) : before_(scoped_team) { scoped_team = &team; }

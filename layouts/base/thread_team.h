@@ -90,6 +90,10 @@ class ThreadTeam {
   // `awake_seconds`: that threads spin for between regions, unless they are more than the process has cores.
   // A core whose thread spins is kept from others.
   explicit ThreadTeam(double awake_seconds) : awake_seconds_(awake_seconds) {}
+  // Somebody else's threads: `lend` calls a region's body for all of its threads, which may wait for each
+  // other, and returns when all have. The team starts none of its own, and pins none.
+  using Lend = void (*)(const void* pool, int threads, Region region);
+  ThreadTeam(Lend lend, const void* pool) : awake_seconds_(0), lend_(lend), pool_(pool) {}
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
@@ -121,6 +125,8 @@ class ThreadTeam {
   void Place(int thread) const;
 
   const double awake_seconds_;
+  const Lend lend_ = nullptr;
+  const void* const pool_ = nullptr;
   std::vector<int> cores_;
   std::vector<std::unique_ptr<Worker>> workers_;  // thread 1 and on
   unsigned forks_ = 0;                            // ForkCount() when they were started

@@ -21,9 +21,7 @@ std::vector<PairPass> PairPasses(int64_t kernel_rows) {
 }
 
 int64_t PairProducts(int64_t kernel_rows) {
-  int64_t products = 0;
-  for (const PairPass& pass : PairPasses(kernel_rows)) products += static_cast<int64_t>(pass.size());
-  return products;
+  return kernel_rows % 2 == 1 ? 4 + 3 * ((kernel_rows - 3) / 2) : 3 * (kernel_rows / 2);
 }
 
 }  // namespace tilesmith::depthwise

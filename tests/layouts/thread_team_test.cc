@@ -230,6 +230,30 @@ TEST(RunOnTeam, DenormalsAreZeroWithinAndAsTheyWereBehind) {
   }
 }
 
+// A region of it is on threads that wait for each other, and know that they are in one.
+TEST(ThreadTeam, IsLentThreads) {
+  std::atomic<int> lent{0};
+  const auto lend = [](const void* pool, int threads, ThreadTeam::Region region) {
+    ++*const_cast<std::atomic<int>*>(static_cast<const std::atomic<int>*>(pool));
+    std::vector<std::thread> others;
+    for (int thread = 1; thread < threads; ++thread)
+      others.emplace_back([=] { region.call(region.body, thread); });
+    region.call(region.body, 0);
+    for (std::thread& other : others) other.join();
+  };
+  ThreadTeam team(lend, &lent);
+  const TeamScope scope(team);
+  SpinBarrier barrier(3);
+  std::vector<int> seen(3, 0);
+  RunOnTeam(3, [&](int thread) {
+    barrier.Wait();
+    seen[thread] += IsInRegion() ? 1 : 0;
+  });
+  EXPECT_EQ(seen, std::vector<int>(3, 1));
+  EXPECT_EQ(lent, 1);
+  EXPECT_FALSE(IsInRegion());
+}
+
 TEST(CorePlacement, SeveralThreadsTakeTime) {
   EXPECT_FALSE(SeePlacement(1).is_known());
   const CorePlacement two = SeePlacement(2);

@@ -48,6 +48,9 @@ TEST(RowPairs, ProductsAddUpToTwoRows) {
     }
     EXPECT_EQ(sum(PairSum::kUpper) + sum(PairSum::kBoth) + sum(PairSum::kOpposed), upper) << taps << " taps";
     EXPECT_EQ(sum(PairSum::kLower) + sum(PairSum::kBoth) - sum(PairSum::kOpposed), lower) << taps << " taps";
+    size_t products = 0;
+    for (const PairPass& pass : PairPasses(taps)) products += pass.size();
+    EXPECT_EQ(PairProducts(taps), static_cast<int64_t>(products));
     EXPECT_LT(PairProducts(taps), 2 * taps);
   }
 }

@@ -24,7 +24,8 @@ const fs::path kRoot = TILESMITH_SOURCE_DIR;
 // Other programs in the pages' blocks, which this test does not run: tools/check runs this very test,
 // tools/quickstart is tools/install-deps, a build, and commands that the page also shows one by one,
 // tools/bench-networks, -rivals, -accuracy, -float16, -starts and -torch, tools/soak, tools/results/pages and
-// tools/gpu-check have tests of their own (scripts_test.cc, cuda_test.cc), and so has the fuzzer.
+// tools/gpu-check have tests of their own (scripts_test.cc, cuda_test.cc), and so have the fuzzer and what
+// gcc makes of objects (object_test.cc).
 const std::vector<std::string> kNotRun{"git ",
                                        "cd ",
                                        "tools/quickstart",
@@ -38,6 +39,7 @@ const std::vector<std::string> kNotRun{"git ",
                                        "tools/soak",
                                        "tools/install-deps",
                                        "cmake",
+                                       "gcc ",
                                        "ninja ",
                                        "objdump ",
                                        "perf ",
@@ -226,6 +228,7 @@ class PageTest : public testing::TestWithParam<std::string> {
   const TemporaryDirectory directory_;
   const fs::path here_ = directory_.path();
   const bool has_models_ = fs::exists(kRoot / "models");
+  const bool has_kernels_ = fs::exists(TILESMITH_BUILD_DIR "/tools/api/libtilesmith_kernels.a");
   const bool has_redis_ = RunProgram({"bash", "-c", "command -v redis-server"}).exit_code == 0;
   std::vector<std::unique_ptr<BackgroundProgram>> servers_;
 };
@@ -244,6 +247,8 @@ TEST_P(PageTest, EveryCommandLineWorks) {
       EXPECT_TRUE(known) << "neither tilesmith nor a documented exception";
     } else if (command.text.find("models/") != std::string::npos && !has_models_) {
       std::printf("skipped, tools/fetch-models has not run: %s\n", command.text.c_str());
+    } else if (command.text.find("--object") != std::string::npos && !has_kernels_) {
+      std::printf("skipped, built without libtilesmith_kernels: %s\n", command.text.c_str());
     } else {
       Run(command.text);
     }

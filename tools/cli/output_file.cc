@@ -32,6 +32,8 @@ constexpr Format kFormats[] = {{OutputFormat::kLog, "a tuning log"},
                                {OutputFormat::kPage, "a page of HTML"},
                                {OutputFormat::kNpz, "an .npz file"},
                                {OutputFormat::kCompiled, "a compiled network"},
+                               {OutputFormat::kObject, "an object file"},
+                               {OutputFormat::kHeader, "an object's header"},
                                {OutputFormat::kOnnx, "an ONNX file"}};
 
 // The first line that is no comment has several fields, of text.
@@ -64,6 +66,12 @@ bool Holds(const Format& format, std::string_view text) {
       return text.starts_with("PK");
     case OutputFormat::kCompiled:
       return text.starts_with("TSMITHC\n");
+    case OutputFormat::kObject:
+      return text.starts_with(
+          "\x7f"
+          "ELF");
+    case OutputFormat::kHeader:
+      return text.starts_with("/* tilesmith ");
     case OutputFormat::kPage:
       return text.starts_with("<!DOCTYPE html");
     case OutputFormat::kCsv:

@@ -20,7 +20,9 @@ enum class OutputFormat {
   kCsv,
   kPage,
   kNpz,
-  kCompiled
+  kCompiled,
+  kObject,
+  kHeader
 };
 
 // Throws Error(kUsage) where the file's first line says that it holds something else than what is to be

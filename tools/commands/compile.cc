@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "graph_tuner/compiled/compiled_file.h"
 #include "graph_tuner/plan/plan_file.h"
@@ -17,6 +18,7 @@
 #include "tools/cli/results_file.h"
 #include "tools/cli/streams.h"
 #include "tools/commands/commands.h"
+#include "tools/network/object_file.h"
 #include "tools/network/plan_choice.h"
 
 namespace tilesmith {
@@ -32,7 +34,8 @@ class CompileCommand : public Command {
                              "--for-threads 1 --for-threads "
                              "2\n"
                              "tilesmith compile resnet18 -o sizes.tsc --input-shape input=1x3x64x64..96:16\n"
-                             "tilesmith run resnet18.tsc"}) {}
+                             "tilesmith run resnet18.tsc\n"
+                             "tilesmith compile resnet18 --object --threads 1 -o resnet18.o"}) {}
   void Declare(Args& args) override {
     args_ = &args;
     DeclareModelOptions(args, &model_);
@@ -45,6 +48,9 @@ class CompileCommand : public Command {
     args.Texts("--for-threads", &thread_counts_,
                "For so many threads, with a plan for each; may be repeated (default: as --threads says)",
                "N");
+    args.Flag("--object", &object_,
+              "Write an ELF object, NAME.o, and NAME.h for C, for programs without files and heap; for one "
+              "thread where neither --threads nor a plan says otherwise");
     DeclareMachineOptions(args, &machine_options_);
     args.Flag("--json", &json_, "Print JSON");
   }
@@ -52,13 +58,17 @@ class CompileCommand : public Command {
   int Run() override {
     if (path_.empty()) throw Error(ErrorCode::kUsage, "-o FILE is required");
     if (!plan_path_.empty()) args_->RefuseGiven({"--for"}, "is not for a plan, which is for one CPU");
-    RequireReplaceable(path_, OutputFormat::kCompiled);
+    std::optional<ObjectNames> object;
+    if (object_) object = ObjectNamesOf(path_);
+    if (object_ && plan_path_.empty() && !args_->IsGiven("--threads")) machine_options_.threads = 1;
+    RequireReplaceable(path_, object ? OutputFormat::kObject : OutputFormat::kCompiled);
+    if (object) RequireReplaceable(object->header, OutputFormat::kHeader);
     machine_options_.threads = ThreadsFor(plan_path_, machine_options_.threads);
     TakeQuantization(plan_path_, &model_);
     CatchInterrupts();
     const std::vector<CompiledModel> networks = CompileAll();
     int64_t bytes = 0;
-    ReplaceFile(path_, [&] { bytes = Write(networks); });
+    ReplaceFile(path_, [&] { bytes = object ? WriteObject(networks[0], *object) : Write(networks); });
     Report report;
     report.Fact("network", "network", TextCell(networks.front().origin.network));
     AddOrigin(report.details(), networks.front().network->device->target());
@@ -115,6 +125,8 @@ class CompileCommand : public Command {
     const std::vector<Plan> plans = plan_path_.empty() ? std::vector<Plan>() : ReadPlans(plan_path_, &notes);
     const PlanLoading loading{.other_sizes = sizes.size() > 1, .strict = true, .notes = &notes};
     const size_t count = sizes.size() * machines.size();
+    if (object_ && count > 1)
+      throw Error(ErrorCode::kUsage, "--object: an object holds one network, for one size and one machine");
     const double begin = NowSeconds();
     ProgressLine progress;
     for (ModelOptions& size : sizes) {
@@ -156,7 +168,7 @@ class CompileCommand : public Command {
   MachineOptions machine_options_;
   std::string plan_path_, path_;
   std::vector<std::string> isas_, thread_counts_;
-  bool json_ = false;
+  bool object_ = false, json_ = false;
 };
 
 }  // namespace

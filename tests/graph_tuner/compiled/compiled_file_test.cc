@@ -204,6 +204,22 @@ TEST_F(SmallFile, ChoosesWhatFitsBest) {
       HasSubstr("this CPU has portable"));
 }
 
+// As in an object: what is before the code in one place, and the code in another.
+TEST_F(SmallFile, MayLieInMemory) {
+  WriteFile(path_, bytes_);
+  const std::span all = std::as_bytes(std::span(bytes_));
+  AlignedBuffer before(static_cast<size_t>(BytesBeforeCode(all)));
+  std::memcpy(before.data(), all.data(), before.bytes());
+  const std::byte* const begin = static_cast<const std::byte*>(before.data());
+  const CompiledFile file(begin, all.data() + before.bytes(), "network");
+  EXPECT_EQ(file.networks().size(), networks_.size());
+  for (size_t i = 0; i < networks_.size(); ++i)
+    EXPECT_EQ(file.Load(i, networks_[i]->device)->steps.size(), networks_[i]->steps.size());
+  before.floats()[0] = 0;
+  EXPECT_THAT(Refusal(ErrorCode::kBadModel, [&] { CompiledFile(begin, begin, "network"); }),
+              HasSubstr("network: is no compiled network"));
+}
+
 // Code lies in pages that nobody can write to, whichever processes map them.
 TEST_F(SmallFile, NoMemoryIsWritableAndExecutable) {
   WriteFile(path_, bytes_);
