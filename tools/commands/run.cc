@@ -171,7 +171,7 @@ class RunNetworkCommand : public Command {
         ReadPlanHeader(plan_path_).target.tf32)
       machine_options_.precision = Precision::kTf32;
     if (!strict_) machine_options_.threads = ThreadsFor(plan_path_, machine_options_.threads);
-    const DevicePtr machine = OpenMachine(machine_options_);
+    DevicePtr machine = OpenMachine(machine_options_);
     const double asked = NowSeconds();
     std::vector<InputFile> files = ReadInputs(inputs_);
     for (const InputFile& file : files) model_.open_shapes[file.name] = file.tensor.shape();
@@ -188,7 +188,8 @@ class RunNetworkCommand : public Command {
       WarnIfDisturbed(machine, SinksOf(progress));
       return RunInStreams(report, graph, plan, machine, inputs);
     }
-    NetworkRun run(check_ ? graph : std::move(graph), plan, machine, std::move(inputs), &InterruptFlag());
+    const auto checked = check_ ? std::optional(graph) : std::nullopt;
+    NetworkRun run(std::move(graph), plan, machine, std::move(inputs), &InterruptFlag());
     const double load_seconds = NowSeconds() - asked;
     WarnIfDisturbed(machine, SinksOf(progress));
     report.Fact("network", "network", TextCell(plan.network));
@@ -201,7 +202,7 @@ class RunNetworkCommand : public Command {
             // A plan that was forced may be of other threads.
             .predicted_seconds = plan.threads == machine->threads() ? KnownPrediction(plan) : 0,
             .threads = machine->threads()});
-    CheckAndPrint(report, run, check_ ? &graph : nullptr);
+    CheckAndPrint(report, run, checked ? &*checked : nullptr);
   }
 
   // What is known of a run beside its times.

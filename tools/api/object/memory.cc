@@ -106,6 +106,8 @@ void* mmap(void*, size_t bytes, int, int, int file, off_t) noexcept {
 int munmap(void*, size_t) noexcept { return 0; }
 int madvise(void*, size_t, int) noexcept { return 0; }
 
+// Names of the C++ ABI. NOLINTBEGIN(bugprone-reserved-identifier)
+
 // What is static stays: it holds nothing that a program has to give back, and libc's list takes a heap.
 int __cxa_atexit(void (*)(void*), void*, void*) noexcept { return 0; }
 int __cxa_thread_atexit(void (*)(void*), void*, void*) noexcept { return 0; }
@@ -132,5 +134,7 @@ void __cxa_guard_release(int64_t* guard) noexcept {
   __atomic_store_n(reinterpret_cast<char*>(guard), 1, __ATOMIC_RELEASE);
   __cxa_guard_abort(guard);
 }
+
+// NOLINTEND(bugprone-reserved-identifier)
 
 }  // extern "C"
