@@ -157,7 +157,8 @@ TEST_F(SmallFile, DamagedBytesAreRefused) {
                 HasSubstr("its tables are damaged"));
   }
   for (int section = 1; section < 3; ++section) {
-    for (int i = 0; i < 50; ++i) {
+    // Portable kernels have no code.
+    for (int i = 0; i < 50 && sections[section].bytes > 0; ++i) {
       const int64_t at = sections[section].offset + random.Integer(0, sections[section].bytes - 1);
       EXPECT_THAT(Refusal(ErrorCode::kBadModel, [&] { Load(damaged(at), true); }), HasSubstr("are damaged"));
     }
