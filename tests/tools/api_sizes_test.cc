@@ -356,6 +356,29 @@ std::string WriteFoldedModel(const TemporaryDirectory& directory) {
   return path;
 }
 
+TEST(ApiSizesTest, SizesMayBeListedWithAPlanThatQuantises) {
+  const TemporaryDirectory directory;
+  const std::string path = WriteFoldedModel(directory), plan = directory.File("plan.jsonl");
+  const ProgramResult result = Tilesmith({"graph-tune", path, "-o", plan, "--threads", "1", "--precision",
+                                          "int8", "--rounds", "1", "--time", "50ms", "--no-baselines",
+                                          "--default-schedules", "--input-shape", "x=1x3x16..32:16x16"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  Session session =
+      Model::Load(path, {.plan = plan, .threads = 1, .input_shapes = {"x=1x3x16x16", "x=1x3x32x16"}})
+          .NewSession();
+  const std::vector<float> x = RandomFloats(size_t{3} * 32 * 16, 9);
+  for (const int64_t height : {16, 32}) {
+    const std::vector<int64_t> shape = {1, 3, height, 16};
+    Session alone =
+        Model::Load(path, {.plan = plan, .threads = 1, .input_shapes = {fmt::format("x=1x3x{}x16", height)}})
+            .NewSession();
+    const OutputTensor& expected = alone.Run({{x.data(), shape}})[0];
+    const OutputTensor& actual = session.Run({{x.data(), shape}})[0];
+    ASSERT_EQ(actual.shape, expected.shape);
+    EXPECT_EQ(std::memcmp(actual.data, expected.data, expected.bytes), 0);
+  }
+}
+
 // What sizes share, they share bit for bit.
 TEST(ApiSizesTest, OtherSizesGiveWhatModelsLoadedForThemDo) {
   const TemporaryDirectory directory;
