@@ -369,10 +369,18 @@ struct CompiledFile::Mapping {
   size_t code_bytes = 0;
 };
 
-int64_t BytesBeforeCode(std::span<const std::byte> begin) {
+namespace {
+
+Header HeaderAt(const std::byte* begin) {
   Header header;
-  std::memcpy(&header, begin.data(), sizeof(header));
-  return header.sections[kCode].offset;
+  std::memcpy(&header, begin, sizeof(header));
+  return header;
+}
+
+}  // namespace
+
+int64_t BytesBeforeCode(std::span<const std::byte> begin) {
+  return HeaderAt(begin.data()).sections[kCode].offset;
 }
 
 bool IsCompiledFile(const std::string& path) {
@@ -419,9 +427,7 @@ CompiledFile::CompiledFile(const std::string& path, bool verify) : path_(path) {
 
 CompiledFile::CompiledFile(const std::byte* before_code, const std::byte* code, std::string name)
     : path_(std::move(name)), mapping_(std::make_shared<const Mapping>()) {
-  Header header;
-  std::memcpy(&header, before_code, sizeof(header));
-  ReadHeader({before_code, static_cast<size_t>(header.file_bytes)}, false);
+  ReadHeader({before_code, static_cast<size_t>(HeaderAt(before_code).file_bytes)}, false);
   code_ = {code, code_.size()};
 }
 
@@ -446,8 +452,7 @@ void CompiledFile::ReadSummaries(uint64_t sum) {
 }
 
 void CompiledFile::ReadHeader(std::span<const std::byte> all, bool verify) {
-  Header header;
-  std::memcpy(&header, all.data(), sizeof(header));
+  const Header header = HeaderAt(all.data());
   if (header.magic != kMagic) Refuse("is no compiled network");
   if (header.version != kFormatVersion || header.header_bytes != sizeof(Header)) {
     Refuse(

@@ -44,6 +44,31 @@ class CompileTest : public testing::Test {
     return ReadNpz(file);
   }
 
+  // A plan for the network's inputs of these sizes.
+  static void GraphTune(const std::string& plan, const std::string& threads, const std::string& input_shape) {
+    const ProgramResult result =
+        Tilesmith({"graph-tune", "squeezenet1_1", "-o", plan, "--threads", threads, "--rounds", "1", "--time",
+                   "50ms", "--no-baselines", "--default-schedules", "--input-shape", input_shape});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+
+  // Images of these widths give the bits of models that are loaded for them.
+  static void ExpectServes(Session& session, const std::vector<int64_t>& widths,
+                           const std::string& plan = "") {
+    for (const int64_t width : widths) {
+      const std::vector<int64_t> shape = {1, 3, 64, width};
+      const std::vector<float> image(static_cast<size_t>(3 * 64 * width), 0.25F);
+      const Model alone = Model::Load(
+          "squeezenet1_1",
+          {.plan = plan, .threads = 1, .input_shapes = {"input=1x3x64x" + std::to_string(width)}});
+      Session wanted = alone.NewSession();
+      const OutputTensor expected = wanted.Run({{.data = image.data(), .shape = shape}})[0];
+      const OutputTensor& got = session.Run({{.data = image.data(), .shape = shape}})[0];
+      ASSERT_EQ(got.bytes, expected.bytes);
+      EXPECT_EQ(std::memcmp(got.data, expected.data, got.bytes), 0) << width;
+    }
+  }
+
   static void ExpectSame(const std::vector<NamedTensor>& got, const std::vector<NamedTensor>& wanted) {
     ASSERT_EQ(got.size(), wanted.size());
     for (size_t i = 0; i < got.size(); ++i) {
@@ -138,17 +163,7 @@ TEST_F(CompileTest, TheInterfaceLoadsIt) {
   ASSERT_EQ(model.inputs().size(), 1U);
   EXPECT_EQ(model.inputs()[0].name, "input");
   Session session = model.NewSession();
-  for (const int64_t width : {64, 48, 64}) {
-    const std::vector<int64_t> shape = {1, 3, 64, width};
-    const std::vector<float> image(static_cast<size_t>(3 * 64 * width), 0.25F);
-    const Model plain = Model::Load(
-        "squeezenet1_1", {.threads = 1, .input_shapes = {"input=1x3x64x" + std::to_string(width)}});
-    Session wanted = plain.NewSession();
-    const OutputTensor expected = wanted.Run({{.data = image.data(), .shape = shape}})[0];
-    const OutputTensor& got = session.Run({{.data = image.data(), .shape = shape}})[0];
-    ASSERT_EQ(got.bytes, expected.bytes);
-    EXPECT_EQ(std::memcmp(got.data, expected.data, got.bytes), 0) << width;
-  }
+  ExpectServes(session, {64, 48, 64});
   const std::vector<float> image(size_t{3} * 64 * 32, 0.25F);
   const std::vector<int64_t> unknown = {1, 3, 64, 32};
   EXPECT_THROW(session.Run({{.data = image.data(), .shape = unknown}}), Error);
@@ -157,30 +172,16 @@ TEST_F(CompileTest, TheInterfaceLoadsIt) {
 // One file for a range: plans of its ends lend their schedules to what lies between.
 TEST_F(CompileTest, OneFileServesARangeOfSizes) {
   const std::string plan = folder_.File("plan.jsonl"), range = "input=1x3x64x48..96:4";
-  ProgramResult result =
-      Tilesmith({"graph-tune", "squeezenet1_1", "-o", plan, "--threads", "1", "--rounds", "1", "--time",
-                 "50ms", "--no-baselines", "--default-schedules", "--input-shape", range});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  GraphTune(plan, "1", range);
   EXPECT_THAT(ReadFile(plan), testing::ContainsRegex("tilesmith_plan.*[^$]*tilesmith_plan"));
-  result = Tilesmith(
+  const ProgramResult result = Tilesmith(
       {"compile", "squeezenet1_1", "-o", path_, "--threads", "1", "--plan", plan, "--input-shape", range});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, testing::ContainsRegex("networks in it +13"));
   EXPECT_THAT(result.err, HasSubstr("the schedules of the nearest size run"));
   EXPECT_THAT(result.err, HasSubstr("and 8 such notes more"));
   Session session = Model::Load(path_, {.threads = 1}).NewSession();
-  for (const int64_t width : {96, 48, 52, 92, 48, 72}) {
-    const std::vector<int64_t> shape = {1, 3, 64, width};
-    const std::vector<float> image(static_cast<size_t>(3 * 64 * width), 0.25F);
-    const Model alone =
-        Model::Load("squeezenet1_1",
-                    {.plan = plan, .threads = 1, .input_shapes = {"input=1x3x64x" + std::to_string(width)}});
-    Session wanted = alone.NewSession();
-    const OutputTensor expected = wanted.Run({{.data = image.data(), .shape = shape}})[0];
-    const OutputTensor& got = session.Run({{.data = image.data(), .shape = shape}})[0];
-    ASSERT_EQ(got.bytes, expected.bytes);
-    EXPECT_EQ(std::memcmp(got.data, expected.data, got.bytes), 0) << width;
-  }
+  ExpectServes(session, {96, 48, 52, 92, 48, 72}, plan);
   const std::vector<float> image(size_t{3} * 64 * 50, 0.25F);
   const std::vector<int64_t> between = {1, 3, 64, 50};
   EXPECT_THAT([&] { session.Run({{.data = image.data(), .shape = between}}); },
@@ -192,10 +193,7 @@ TEST_F(CompileTest, PlansForSeveralNumbersOfThreadsServeEach) {
   const std::string plan = folder_.File("plan.jsonl"), alone = folder_.File("alone.jsonl");
   std::string plans;
   for (const std::string threads : {"1", "2"}) {
-    const ProgramResult result =
-        Tilesmith({"graph-tune", "squeezenet1_1", "-o", alone, "--threads", threads, "--rounds", "1",
-                   "--time", "50ms", "--no-baselines", "--default-schedules", "--input-shape", Sizes()[0]});
-    ASSERT_EQ(result.exit_code, 0) << result.err;
+    GraphTune(alone, threads, Sizes()[0]);
     plans += ReadFile(alone);
   }
   WriteFile(plan, plans);

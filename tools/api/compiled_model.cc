@@ -65,8 +65,8 @@ Model ModelFromFile::Load(const std::string& path, const LoadOptions& options) {
     return SizeOf(LoadCompiled(*file, index, wait), file->networks()[index].origin.predicted_seconds);
   };
   auto impl = std::make_shared<Model::Impl>();
-  auto first = std::make_shared<PreparedSize>(prepare(nullptr));
-  impl->device = first->network->device;
+  PreparedSize first = prepare(nullptr);
+  impl->device = first.network->device;
   if (options.strict && impl->device->threads() != threads) {
     throw Error(ErrorCode::kUsage, fmt::format("{}: compiled for {} threads, asked to run with {}", path,
                                                impl->device->threads(), threads));

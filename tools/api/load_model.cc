@@ -129,11 +129,8 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
     for (size_t i = 0; i < names.size(); ++i) sized.shapes[names[i]] = shapes[i];
     return prepare_graph(LoadModel(sized), {.other_sizes = !first || count > 1, .strict = strict});
   };
-  std::shared_ptr<PreparedSize> first;
-  if (graph) {
-    first = std::make_shared<PreparedSize>(
-        prepare_graph(std::move(*graph), {.strict = options.strict, .notes = &impl->warnings}));
-  }
+  std::optional<PreparedSize> first;
+  if (graph) first = prepare_graph(std::move(*graph), {.strict = options.strict, .notes = &impl->warnings});
   impl->sizes = std::make_unique<PreparedSizes>(std::move(first),
                                                 SizesLimit{count > 0 ? count - 1 : 0, limit}, prepare);
   for (size_t i = 1; i < listed.size(); ++i) {
@@ -150,8 +147,8 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
 Model ModelFromGraph::Of(std::shared_ptr<const CompiledNetwork> network, double predicted_seconds) {
   auto impl = std::make_shared<Model::Impl>();
   impl->device = network->device;
-  impl->sizes = std::make_unique<PreparedSizes>(
-      std::make_shared<PreparedSize>(SizeOf(std::move(network), predicted_seconds)), SizesLimit(), nullptr);
+  impl->sizes =
+      std::make_unique<PreparedSizes>(SizeOf(std::move(network), predicted_seconds), SizesLimit(), nullptr);
   return Model(std::move(impl));
 }
 

@@ -28,8 +28,9 @@ size_t TensorBytes(const PreparedSize& size) {
   return bytes;
 }
 
-size_t MemoryOf(const PreparedSize& first) {
-  return tilesmith::PackedWeightBytes(*first.network) + TensorBytes(first);
+PreparedSizePtr AsFirst(PreparedSize size) {
+  size.bytes = tilesmith::PackedWeightBytes(*size.network) + TensorBytes(size);
+  return std::make_shared<const PreparedSize>(std::move(size));
 }
 
 size_t MemoryBeside(const PreparedSize& first, const PreparedSize& size) {
@@ -39,11 +40,11 @@ size_t MemoryBeside(const PreparedSize& first, const PreparedSize& size) {
 
 }  // namespace
 
-PreparedSizes::PreparedSizes(std::shared_ptr<PreparedSize> first, SizesLimit limit, PrepareSize prepare)
-    : has_first_(first != nullptr), limit_(limit), prepare_(std::move(prepare)) {
-  if (first) first->bytes = MemoryOf(*first);
-  first_ = std::move(first);
-}
+PreparedSizes::PreparedSizes(std::optional<PreparedSize> first, SizesLimit limit, PrepareSize prepare)
+    : first_(first ? AsFirst(*std::move(first)) : nullptr),
+      has_first_(first_ != nullptr),
+      limit_(limit),
+      prepare_(std::move(prepare)) {}
 
 PreparedSizePtr PreparedSizes::For(const InputShapes& shapes) {
   return For(shapes, [&] { return prepare_(shapes, first_ == nullptr); });
@@ -61,9 +62,7 @@ PreparedSizePtr PreparedSizes::For(const InputShapes& shapes, const std::functio
   }
   const std::lock_guard lock(mutex_);
   if (!first_) {
-    auto made = std::make_shared<PreparedSize>(make());
-    made->bytes = MemoryOf(*made);
-    first_ = std::move(made);
+    first_ = AsFirst(make());
     has_first_.store(true, std::memory_order_release);
     if (limit_.count == 0) prepare_ = nullptr;  // and the model's file with it
   }

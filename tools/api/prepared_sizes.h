@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -25,7 +26,7 @@ struct PreparedSize {
   std::vector<TensorInfo> inputs, outputs;
   double predicted_seconds = 0;
   // What weights, activations, inputs and outputs take: of the first size, or beside it, whose weights this
-  // one may share.
+  // one may share. PreparedSizes counts them.
   size_t bytes = 0;
 };
 using PreparedSizePtr = std::shared_ptr<const PreparedSize>;
@@ -78,9 +79,9 @@ using PrepareSize = std::function<PreparedSize(const InputShapes&, bool first)>;
 // Thread-safe. Compiling a size holds others up that want one that is not known to them yet.
 class PreparedSizes {
  public:
-  // `first`, whose `bytes` are set here, is null where that is the size of the first inputs that come;
-  // `prepare` is null where the model takes inputs of one size only.
-  PreparedSizes(std::shared_ptr<PreparedSize> first, SizesLimit limit, PrepareSize prepare);
+  // `first` is not there where that is the size of the first inputs that come; `prepare` is null where the
+  // model takes inputs of one size only.
+  PreparedSizes(std::optional<PreparedSize> first, SizesLimit limit, PrepareSize prepare);
 
   // Null until there is one; the same from then on.
   const PreparedSizePtr& first() const {

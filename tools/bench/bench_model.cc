@@ -88,7 +88,7 @@ class ModelBench {
     bench_.peak_flops = PeakNow();
     bench_.stopped = !UnlessInterrupted([&] { BenchWhole(nullptr); });
     if (bench_.network) bench_.network->plan_hash = origin.plan_hash;
-    bench_.peer_refusal = "the model is not known (--model)";
+    bench_.peer_refusal = kUnknownModel;
     return std::move(bench_);
   }
 

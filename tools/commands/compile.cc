@@ -121,24 +121,28 @@ class CompileCommand : public Command {
     DerivedTensors derived;
     const std::vector<DevicePtr> machines = Machines();
     std::vector<ModelOptions> sizes = SizesOf(model_);
-    const auto file = ReadForSizes(model_);
+    // What sizes share is kept where there are others.
+    const bool shares = sizes.size() > 1;
+    const auto file = shares ? ReadForSizes(model_) : nullptr;
     const std::vector<Plan> plans = plan_path_.empty() ? std::vector<Plan>() : ReadPlans(plan_path_, &notes);
-    const PlanLoading loading{.other_sizes = sizes.size() > 1, .strict = true, .notes = &notes};
+    const PlanLoading loading{.other_sizes = shares, .strict = true, .notes = &notes};
     const size_t count = sizes.size() * machines.size();
     if (object_ && count > 1)
       throw Error(ErrorCode::kUsage, "--object: an object holds one network, for one size and one machine");
     const double begin = NowSeconds();
     ProgressLine progress;
     for (ModelOptions& size : sizes) {
-      const DerivedTensors::Preparation preparation(derived);
+      std::optional<DerivedTensors::Preparation> preparation;
+      if (shares) preparation.emplace(derived);
       size.file = file;
-      const Graph graph = LoadModel(size);
+      Graph graph = LoadModel(size);
       for (const DevicePtr& machine : machines) {
         const Plan plan = ChoosePlan(plan_path_, plans, graph, machine, loading);
         CompiledOrigin origin{graph.name(), plan.graph_hash, PlanHash(plan), std::string(ToolVersion()),
                               KnownPrediction(plan)};
+        Graph own = machine == machines.back() ? std::move(graph) : graph;
         networks.push_back(
-            {std::move(origin), CompileNetwork(graph, plan, machine, &InterruptFlag(), &pool)});
+            {std::move(origin), CompileNetwork(std::move(own), plan, machine, &InterruptFlag(), &pool)});
         const double left = (NowSeconds() - begin) / static_cast<double>(networks.size()) *
                             static_cast<double>(count - networks.size());
         progress.Show(fmt::format("network {} of {}, about {:.0f} s left", networks.size(), count, left));

@@ -114,7 +114,7 @@ NetworkBench BenchNetwork(const Graph* graph, const OurNetworks& ours, const One
   if (graph) {
     chains = MakeChains(*graph, run, fastest, cpu, &bench.refusal);
   } else {
-    bench.refusal = "the model is not known (--model)";
+    bench.refusal = kUnknownModel;
   }
   if (!chains.empty()) {
     for (Chain& chain : chains)

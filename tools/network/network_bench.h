@@ -12,6 +12,9 @@
 
 namespace tilesmith {
 
+// Why what needs the model that a compiled network comes from is left out.
+constexpr const char* kUnknownModel = "the model is not known (--model)";
+
 struct NetworkBench {
   double seconds = 0;         // ours
   double onednn_seconds = 0;  // of its faster variant; 0 when there is none

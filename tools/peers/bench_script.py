@@ -17,6 +17,7 @@ from tables import ROOT
 BINARY = pathlib.Path(os.environ.get("TILESMITH_BINARY") or ROOT / "build" / "tilesmith").absolute()
 PYTHON_PACKAGE = BINARY.parent / "python"
 ONNX_RUNTIME = "onnxruntime==1.32.0"
+OPENVINO = "openvino==2026.4.1"
 NUMPY = "numpy==2.3.4"
 ONNX = "onnx==1.23.2"
 BUILT_IN = ("mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 resnet18 resnet34 resnet50 resnet101"
@@ -189,6 +190,13 @@ class Script:
         path = out.absolute() / f"{model}.onnx"
         if not path.exists():
             self.tilesmith("export", model, "-o", path)
+        return path
+
+    def quantized(self, model, out):
+        """Returns the path of the model in int8, which is made in the folder, calibrated with random inputs."""
+        path = out / pathlib.Path(model).with_suffix(".int8.onnx").name
+        if not path.exists():
+            self.tilesmith("quantize", model, "-o", path)
         return path
 
     def wrong(self, failure):

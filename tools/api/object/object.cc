@@ -19,7 +19,7 @@ constexpr int64_t kScratchAlignment = 64;
 constexpr size_t kErrorBytes = 4096;
 
 // At the beginning of scratch; what is allocated is behind it.
-struct Prepared {
+struct alignas(kScratchAlignment) Prepared {
   Prepared(std::byte* begin, size_t bytes) : arena(begin, bytes) {}
 
   const void* self = nullptr;  // it is prepared, and here
@@ -103,10 +103,9 @@ using tilesmith::Prepared;
 
 int tilesmith_object_init(void* scratch, const TilesmithObject* object) {
   if (!tilesmith::IsAligned(scratch)) return kTilesmithArgument;
-  const auto front = static_cast<size_t>(tilesmith::RoundUp(sizeof(Prepared), tilesmith::kScratchAlignment));
-  if (object->scratch_bytes < front) return kTilesmithFailed;
-  auto* const prepared =
-      new (scratch) Prepared(static_cast<std::byte*>(scratch) + front, object->scratch_bytes - front);
+  if (object->scratch_bytes < sizeof(Prepared)) return kTilesmithFailed;
+  auto* const prepared = new (scratch)
+      Prepared(static_cast<std::byte*>(scratch) + sizeof(Prepared), object->scratch_bytes - sizeof(Prepared));
   try {
     return tilesmith::Prepare(*prepared, *object);
   } catch (...) {
@@ -116,11 +115,10 @@ int tilesmith_object_init(void* scratch, const TilesmithObject* object) {
 
 uint64_t tilesmith_object_used(const void* scratch) {
   const auto& prepared = *static_cast<const Prepared*>(scratch);
-  const auto front = static_cast<size_t>(tilesmith::RoundUp(sizeof(Prepared), tilesmith::kScratchAlignment));
   const auto threads = static_cast<size_t>(prepared.network->device->threads());
-  return static_cast<uint64_t>(
-      tilesmith::RoundUp(static_cast<int64_t>(front + prepared.most_used + threads * tilesmith::kErrorBytes),
-                         tilesmith::kScratchAlignment));
+  return static_cast<uint64_t>(tilesmith::RoundUp(
+      static_cast<int64_t>(sizeof(Prepared) + prepared.most_used + threads * tilesmith::kErrorBytes),
+      tilesmith::kScratchAlignment));
 }
 
 int tilesmith_object_run(const void* const* inputs, void* const* outputs, void* scratch,

@@ -43,13 +43,6 @@ std::vector<HostValue> ReadValues(const OrtApi& api, const Handle* of, const Cou
   return values;
 }
 
-std::vector<std::string> NamesOf(const std::vector<HostValue>& values) {
-  std::vector<std::string> names;
-  names.reserve(values.size());
-  for (const HostValue& value : values) names.push_back(value.name);
-  return names;
-}
-
 std::span<const std::byte> BytesOf(const OrtApi& api, const OrtValue* value) {
   const void* data = nullptr;
   size_t size = 0;
@@ -250,6 +243,13 @@ bool IsWorthwhile(const std::string& op_type) {
 }
 
 }  // namespace
+
+std::vector<std::string> NamesOf(const std::vector<HostValue>& values) {
+  std::vector<std::string> names;
+  names.reserve(values.size());
+  for (const HostValue& value : values) names.push_back(value.name);
+  return names;
+}
 
 std::vector<HostValue> InputsOf(const OrtApi& api, const OrtNode* node) {
   return ReadValues(api, node, api.Node_GetNumInputs, api.Node_GetInputs);

@@ -39,6 +39,7 @@ HostGraph ReadGraph(const OrtApi& api, const OrtGraph* graph);
 // What a node reads or writes, in its order; for the one that stands for a whole region, too.
 std::vector<HostValue> InputsOf(const OrtApi& api, const OrtNode* node);
 std::vector<HostValue> OutputsOf(const OrtApi& api, const OrtNode* node);
+std::vector<std::string> NamesOf(const std::vector<HostValue>& values);
 
 // An attribute of a node; "" and `otherwise` where it has none of that name.
 std::string TextAttribute(const OrtApi& api, const OrtNode* node, const char* name);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <iterator>
 #include <numeric>
 #include <sstream>
 
@@ -156,11 +155,9 @@ Provider::Compiled Provider::CompileOne(const OrtGraph* graph, const OrtNode* no
     Model model = LoadContextNode(api_, graph, host.nodes[0].handle, context_, load);
     return {ready(std::move(positions), std::move(model)), {nullptr, api_.ReleaseNode}};
   }
-  std::vector<std::string> outputs;
-  std::ranges::transform(OutputsOf(api_, node), std::back_inserter(outputs), &HostValue::name);
   const char* name = nullptr;
   CheckOrt(api_, api_.Node_GetName(node, &name));
-  const HostModel model = ModelOf(api_, host, name, members, inputs, std::move(outputs));
+  const HostModel model = ModelOf(api_, host, name, members, inputs, NamesOf(OutputsOf(api_, node)));
   if (!options_.dump.empty()) Dump(model);
   if (HasOpenBatch(model)) {
     if (context_.wanted) {
