@@ -140,7 +140,8 @@ class CompileCommand : public Command {
         const Plan plan = ChoosePlan(plan_path_, plans, graph, machine, loading);
         CompiledOrigin origin{graph.name(), plan.graph_hash, PlanHash(plan), std::string(ToolVersion()),
                               KnownPrediction(plan)};
-        Graph own = machine == machines.back() ? std::move(graph) : graph;
+        Graph own = graph;
+        if (machine == machines.back()) graph = Graph(own.name());  // lets go of its weights
         networks.push_back(
             {std::move(origin), CompileNetwork(std::move(own), plan, machine, &InterruptFlag(), &pool)});
         const double left = (NowSeconds() - begin) / static_cast<double>(networks.size()) *
