@@ -186,22 +186,22 @@ class TableCheck {
   explicit TableCheck(const CompiledNetwork& network) : network_(network), program_(network.program) {}
 
   void Run() const {
-    const size_t steps = program_.steps.size(), regions = program_.regions.size();
-    const bool fit = network_.places.size() == regions && network_.recipes.size() == steps &&
+    const size_t steps = program_.steps.size(), buffers = program_.buffers.size();
+    const bool fit = network_.places.size() == buffers && network_.recipes.size() == steps &&
                      network_.steps.size() == steps && network_.touches.size() == steps &&
                      network_.neighbour_waits.size() == steps &&
-                     network_.memory.offsets.size() == regions + steps;
+                     network_.memory.offsets.size() == buffers + steps;
     Need(fit, "tables of different sizes");
-    for (size_t i = 0; i < regions; ++i) CheckRegion(i);
+    for (size_t i = 0; i < buffers; ++i) CheckBuffer(i);
     for (const Value& value : program_.values) {
-      Need(Below(value.region, regions), "a value without a region");
+      Need(Below(value.buffer, buffers), "a value without a buffer");
       CheckShape(value.shape, {.tensor_elements = kMaxTensorElements});
-      const Region& region = program_.regions[value.region];
+      const TensorBuffer& buffer = program_.buffers[value.buffer];
       const int64_t images = value.shape.empty() ? 1 : value.shape[0];
       const int64_t bytes = PaddedBytes(value.shape, value.layout);
-      Need(bytes <= (Checked(region.images) * region.image_bytes).value() &&
-               (images == region.images || region.dense_only || region.images <= 1 || images <= 1),
-           "a value larger than its region");
+      Need(bytes <= (Checked(buffer.images) * buffer.image_bytes).value() &&
+               (images == buffer.images || buffer.dense_only || buffer.images <= 1 || images <= 1),
+           "a value larger than its buffer");
     }
     for (size_t i = 0; i < steps; ++i) CheckStep(i);
   }
@@ -212,37 +212,37 @@ class TableCheck {
   }
   static bool Below(int64_t index, size_t count) { return index >= 0 && index < static_cast<int64_t>(count); }
 
-  void CheckRegion(size_t i) const {
-    const Region& region = program_.regions[i];
+  void CheckBuffer(size_t i) const {
+    const TensorBuffer& buffer = program_.buffers[i];
     const Place& place = network_.places[i];
-    Need(region.images >= 0 && region.image_bytes >= 0, "a region of a negative size");
-    Need(Below(place.root, program_.regions.size()) && place.offset >= 0 && place.image_stride >= 0,
-         "a region without a place");
-    const Region& root = program_.regions[place.root];
-    const Checked end = region.images == 0 ? Checked(0)
-                                           : Checked(place.offset) + region.image_bytes +
-                                                 Checked(region.images - 1) * place.image_stride;
+    Need(buffer.images >= 0 && buffer.image_bytes >= 0, "a buffer of a negative size");
+    Need(Below(place.root, program_.buffers.size()) && place.offset >= 0 && place.image_stride >= 0,
+         "a buffer without a place");
+    const TensorBuffer& root = program_.buffers[place.root];
+    const Checked end = buffer.images == 0 ? Checked(0)
+                                           : Checked(place.offset) + buffer.image_bytes +
+                                                 Checked(buffer.images - 1) * place.image_stride;
     switch (root.source) {
-      case Region::Source::kConstant:
+      case TensorBuffer::Source::kConstant:
         Need(root.constant != nullptr && end.value() <= root.constant->bytes(),
              "a constant that is too small");
         break;
-      case Region::Source::kInput:
+      case TensorBuffer::Source::kInput:
         Need(Below(root.input, network_.inputs.size()) && end.value() <= BytesOf(network_.inputs[root.input]),
-             "a region outside its input");
+             "a buffer outside its input");
         break;
-      case Region::Source::kComputed:
+      case TensorBuffer::Source::kComputed:
         if (root.output >= 0) {
           Need(Below(root.output, network_.outputs.size()) &&
                    end.value() <= BytesOf(network_.outputs[root.output]),
-               "a region outside its output");
+               "a buffer outside its output");
         } else {
           const int64_t offset = network_.memory.offsets[place.root];
-          Need(offset >= 0 && (end + offset).value() <= network_.memory.bytes, "a region outside the memory");
+          Need(offset >= 0 && (end + offset).value() <= network_.memory.bytes, "a buffer outside the memory");
         }
         break;
       default:
-        Need(false, "a region of no known kind");
+        Need(false, "a buffer of no known kind");
     }
   }
 
@@ -258,7 +258,7 @@ class TableCheck {
     Need(std::ranges::all_of(step.reads, [&](int value) { return Below(value, program_.values.size()); }),
          "a step that reads no value");
     Need(step.kind == StepKind::kNode || step.reads.size() == 1, "a step that moves more than one value");
-    const int64_t scratch = network_.memory.offsets[program_.regions.size() + i];
+    const int64_t scratch = network_.memory.offsets[program_.buffers.size() + i];
     Need(scratch >= 0 && scratch <= network_.memory.bytes, "scratch outside the memory");
     if (step.kind != StepKind::kNode) return;
     if (recipe.conv_template.empty()) {
@@ -287,7 +287,7 @@ void BuildKernels(CompiledNetwork& network) {
       network.device->threads());
   for (size_t i = 0; i < network.recipes.size(); ++i) {
     const int64_t scratch = network.kernels[i]->ScratchBytes(network.device->threads());
-    const int64_t offset = network.memory.offsets[network.program.regions.size() + i];
+    const int64_t offset = network.memory.offsets[network.program.buffers.size() + i];
     if ((Checked(offset) + scratch).value() > network.memory.bytes)
       ByteReader::Refuse("scratch outside the memory");
   }

@@ -64,7 +64,7 @@ class Compiler {
     network_.inputs = UserTensors(graph_, graph_.GraphInputs(), plan_.ends.inputs);
     network_.outputs = UserTensors(graph_, graph_.outputs(), plan_.ends.outputs);
     network_.program = BuildProgram(graph_, schedules_, plan_.ends.outputs);
-    network_.places = PlaceRegions(network_.program);
+    network_.places = PlaceBuffers(network_.program);
     DescribeSteps();
     BuildKernels();
     for (size_t i = 0; i < network_.steps.size(); ++i) {
@@ -147,8 +147,8 @@ class Compiler {
     if (step.kind == StepKind::kTransform) {
       recipe.from = program.values[step.reads[0]].layout;
     } else if (step.kind == StepKind::kCopy) {
-      recipe.images = program.regions[written.region].images;
-      recipe.image_bytes = program.regions[written.region].image_bytes;
+      recipe.images = program.buffers[written.buffer].images;
+      recipe.image_bytes = program.buffers[written.buffer].image_bytes;
     } else if (const NodeSchedule& schedule = schedules_[step.node]; IsConv(step)) {
       recipe.conv_template = schedule.conv_template->Name();
       recipe.workload = schedule.workload;
@@ -223,12 +223,12 @@ class Compiler {
   }
 
   void UploadConstants() {
-    for (const Region& region : network_.program.regions) {
+    for (const TensorBuffer& buffer : network_.program.buffers) {
       DeviceMemory& memory = network_.constants.emplace_back();
-      if (region.source != Region::Source::kConstant) continue;
-      const auto bytes = static_cast<size_t>(region.constant->bytes());
+      if (buffer.source != TensorBuffer::Source::kConstant) continue;
+      const auto bytes = static_cast<size_t>(buffer.constant->bytes());
       memory = device_.Allocate(bytes);
-      device_.Upload(region.constant->raw(), memory.data.get(), bytes);
+      device_.Upload(buffer.constant->raw(), memory.data.get(), bytes);
     }
   }
 

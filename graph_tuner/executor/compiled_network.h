@@ -34,11 +34,11 @@ struct CompiledNetwork {
   std::vector<UserTensor> inputs, outputs;
   std::shared_ptr<const Tail> tail;  // that computes the model's outputs of these; null: they are the same
   Program program;
-  std::vector<Place> places;                     // by region
+  std::vector<Place> places;                     // by buffer
   std::vector<KernelRecipe> recipes;             // by step
   std::vector<std::unique_ptr<Kernel>> kernels;  // by step
-  std::vector<DeviceMemory> constants;           // by region; empty if the device reads host memory
-  MemoryPlan memory;                             // of the regions, then of each step's scratch
+  std::vector<DeviceMemory> constants;           // by buffer; empty if the device reads host memory
+  MemoryPlan memory;                             // of the buffers, then of each step's scratch
   std::vector<StepProfile> steps;                // without times
   std::vector<StepTouch> touches;                // by step
   std::vector<bool> neighbour_waits;             // by step (NeighbourWaits)

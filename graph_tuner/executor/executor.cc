@@ -104,7 +104,7 @@ std::byte* Executor::Impl::InArena(int64_t byte) const {
 
 void Executor::Impl::ConnectSteps() {
   const Program& program = network->program;
-  const size_t regions = program.regions.size();
+  const size_t buffers = program.buffers.size();
   steps.resize(program.steps.size());
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = program.steps[i];
@@ -112,7 +112,7 @@ void Executor::Impl::ConnectSteps() {
     steps[i].split = step.split;
     steps[i].after_neighbours = network->neighbour_waits[i];
     if (steps[i].kernel->ScratchBytes(device.threads()) > 0)
-      steps[i].scratch = InArena(network->memory.offsets[regions + i]);
+      steps[i].scratch = InArena(network->memory.offsets[buffers + i]);
     steps[i].inputs.resize(step.reads.size());
     for (size_t slot = 0; slot < step.reads.size(); ++slot) {
       InputView& view = steps[i].inputs[slot];
@@ -126,19 +126,19 @@ template <typename Pointer>
 void Executor::Impl::Connect(int value, Pointer* pointer, int64_t* stride) {
   const Program& program = network->program;
   const Value& v = program.values[value];
-  const Region& region = program.regions[v.region];
-  const Place& place = network->places[v.region];
+  const TensorBuffer& buffer = program.buffers[v.buffer];
+  const Place& place = network->places[v.buffer];
   const int64_t images = v.shape.empty() ? 1 : v.shape[0];
-  *stride = images == region.images ? place.image_stride : BatchBytes(v.shape, v.layout);
-  const Region& root = program.regions[place.root];
+  *stride = images == buffer.images ? place.image_stride : BatchBytes(v.shape, v.layout);
+  const TensorBuffer& root = program.buffers[place.root];
   constexpr bool kReads = std::is_same_v<Pointer, const void*>;
-  if (root.source == Region::Source::kComputed && root.output < 0) {
+  if (root.source == TensorBuffer::Source::kComputed && root.output < 0) {
     *pointer = InArena(network->memory.offsets[place.root] + place.offset);
   } else if constexpr (kReads) {
-    if (root.source == Region::Source::kConstant) {
+    if (root.source == TensorBuffer::Source::kConstant) {
       const auto& uploaded = network->constants;
       *pointer = uploaded.empty() ? root.constant->raw() : uploaded[place.root].data.get();
-    } else if (root.source == Region::Source::kInput) {
+    } else if (root.source == TensorBuffer::Source::kInput) {
       input_patches.push_back({pointer, root.input, place.offset});
     } else {
       output_read_patches.push_back({pointer, root.output, place.offset});

@@ -59,7 +59,7 @@ MemoryPlan PlaceInOrder(std::span<const BufferRequest> requests, std::span<const
   return plan;
 }
 
-// Regions that need no memory are left out: networks have many, and time is the square of the number.
+// Buffers that need no memory are left out: networks have many, and time is the square of the number.
 std::vector<size_t> InOrderOfTime(std::span<const BufferRequest> requests) {
   std::vector<size_t> order;
   for (size_t i = 0; i < requests.size(); ++i) {

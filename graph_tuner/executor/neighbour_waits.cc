@@ -101,7 +101,7 @@ class Waits {
     // What its first stages write, nobody says.
     Add(out, one_stage || !begins ? part : std::nullopt, touched.writes);
     if (touch.scratch_bytes > 0) {
-      const int64_t begin = memory_.offsets[program_.regions.size() + index];
+      const int64_t begin = memory_.offsets[program_.buffers.size() + index];
       touched.writes.push_back({0, begin, begin + touch.scratch_bytes});
     }
     for (std::vector<Bytes>* pieces : {&touched.reads, &touched.writes})
@@ -112,18 +112,18 @@ class Waits {
   // Where the part of the tensor lies, or all of it, unless nobody writes there.
   void Add(const Value& value, const std::optional<TensorPart>& part, std::vector<Bytes>& bytes) const {
     const int64_t max_pieces = std::max(1, kPiecesOfAll / threads_);
-    const Region& region = program_.regions[static_cast<size_t>(value.region)];
-    const Place& place = places_[static_cast<size_t>(value.region)];
-    const Region& root = program_.regions[static_cast<size_t>(place.root)];
-    if (root.source != Region::Source::kComputed || (part && part->empty())) return;
+    const TensorBuffer& buffer = program_.buffers[static_cast<size_t>(value.buffer)];
+    const Place& place = places_[static_cast<size_t>(value.buffer)];
+    const TensorBuffer& root = program_.buffers[static_cast<size_t>(place.root)];
+    if (root.source != TensorBuffer::Source::kComputed || (part && part->empty())) return;
     const bool in_arena = root.output < 0;
     const int memory = in_arena ? 0 : 1 + root.output;
     const int64_t begin = place.offset + (in_arena ? memory_.offsets[static_cast<size_t>(place.root)] : 0);
     const int64_t blocks = part ? value.layout.Blocks(value.shape[1]) : 1;
-    const bool all = !part || region.images != value.shape[0] ||
+    const bool all = !part || buffer.images != value.shape[0] ||
                      (part->last_image - part->first_image) * blocks > max_pieces;
     if (all) {
-      bytes.push_back({memory, begin, begin + (region.images - 1) * place.image_stride + region.image_bytes});
+      bytes.push_back({memory, begin, begin + (buffer.images - 1) * place.image_stride + buffer.image_bytes});
       return;
     }
     const int64_t row = value.shape[3] * value.layout.BlockFor(value.shape[1]) * value.layout.element_bytes();

@@ -48,7 +48,7 @@ std::optional<TensorPart> PartWritten(const TaskGrid& grid, Split split, int thr
 // What of a tensor of `height` rows is read for it.
 TensorPart PartRead(const RowWindows& windows, TensorPart written, int64_t height);
 
-// The result says for each step whether it may. `memory`: of the regions, then of each step's scratch
+// The result says for each step whether it may. `memory`: of the buffers, then of each step's scratch
 // (CompiledNetwork).
 std::vector<bool> NeighbourWaits(const Program& program, const std::vector<Place>& places,
                                  const MemoryPlan& memory, std::span<const StepTouch> touches, int threads);

@@ -18,11 +18,11 @@ class Owners {
       : program_(program),
         grids_(grids),
         threads_(threads),
-        writers_(program.regions.size(), -1),
-        slices_(program.regions.size()) {
-    for (size_t region = 0; region < program.regions.size(); ++region) {
-      const int whole = program.regions[region].slice_of;
-      if (whole >= 0) slices_[static_cast<size_t>(whole)].push_back(region);
+        writers_(program.buffers.size(), -1),
+        slices_(program.buffers.size()) {
+    for (size_t buffer = 0; buffer < program.buffers.size(); ++buffer) {
+      const int whole = program.buffers[buffer].slice_of;
+      if (whole >= 0) slices_[static_cast<size_t>(whole)].push_back(buffer);
     }
   }
 
@@ -31,25 +31,25 @@ class Owners {
     for (size_t step = 0; step < program_.steps.size(); ++step) {
       for (size_t slot = 0; slot < program_.steps[step].reads.size(); ++slot)
         crossed[step] += OfRead(step, slot);
-      writers_[RegionOf(program_.steps[step].write)] = static_cast<int>(step);
+      writers_[BufferOf(program_.steps[step].write)] = static_cast<int>(step);
     }
     return crossed;
   }
 
  private:
-  size_t RegionOf(int value) const { return static_cast<size_t>(program_.values[value].region); }
+  size_t BufferOf(int value) const { return static_cast<size_t>(program_.values[value].buffer); }
 
   double OfRead(size_t step, size_t slot) const {
     const Value& value = program_.values[program_.steps[step].reads[slot]];
-    const Region& region = program_.regions[value.region];
-    if (region.source != Region::Source::kComputed) return 0;
+    const TensorBuffer& buffer = program_.buffers[value.buffer];
+    if (buffer.source != TensorBuffer::Source::kComputed) return 0;
     double share = 0;
     for (int thread = 0; thread < threads_; ++thread) {
       std::vector<Box> owned;
-      AddOwned(RegionOf(program_.steps[step].reads[slot]), thread, kAll, value.shape, owned);
+      AddOwned(BufferOf(program_.steps[step].reads[slot]), thread, kAll, value.shape, owned);
       share += VolumeOutside(ReadBy(step, slot, thread), owned);
     }
-    return share * static_cast<double>(region.images * region.image_bytes);
+    return share * static_cast<double>(buffer.images * buffer.image_bytes);
   }
 
   std::vector<Box> ReadBy(size_t step, size_t slot, int thread) const {
@@ -70,11 +70,11 @@ class Owners {
     return boxes;
   }
 
-  // What the thread has written of a region, as parts of a tensor that has it at `place`. Of a tensor of
+  // What the thread has written of a buffer, as parts of a tensor that has it at `place`. Of a tensor of
   // another shape (a view) nobody can say.
-  void AddOwned(size_t region, int thread, const Box& place, const Shape& shape,
+  void AddOwned(size_t buffer, int thread, const Box& place, const Shape& shape,
                 std::vector<Box>& owned) const {
-    if (const int writer = writers_[region]; writer >= 0) {
+    if (const int writer = writers_[buffer]; writer >= 0) {
       const Step& step = program_.steps[static_cast<size_t>(writer)];
       const Shape& written = program_.values[step.write].shape;
       Shape whole = written;
@@ -86,9 +86,9 @@ class Owners {
       }
       return;
     }
-    for (const size_t part : slices_[region]) {
-      const Region& slice = program_.regions[part];
-      const auto all = static_cast<double>(program_.regions[region].image_bytes);
+    for (const size_t part : slices_[buffer]) {
+      const TensorBuffer& slice = program_.buffers[part];
+      const auto all = static_cast<double>(program_.buffers[buffer].image_bytes);
       Box at = place;
       at.channels = Scaled({static_cast<double>(slice.slice_offset) / all,
                             static_cast<double>(slice.slice_offset + slice.image_bytes) / all},
@@ -100,8 +100,8 @@ class Owners {
   const Program& program_;
   const std::span<const StepGrids> grids_;
   const int threads_;
-  std::vector<int> writers_;                 // by region: the step that has written it; -1 for none
-  std::vector<std::vector<size_t>> slices_;  // by region: those that lie in it
+  std::vector<int> writers_;                 // by buffer: the step that has written it; -1 for none
+  std::vector<std::vector<size_t>> slices_;  // by buffer: those that lie in it
 };
 
 }  // namespace

@@ -11,51 +11,51 @@ namespace {
 class Placer {
  public:
   explicit Placer(const Program& program)
-      : program_(program), places_(program.regions.size()), overwrites_(program.regions.size(), false) {
+      : program_(program), places_(program.buffers.size()), overwrites_(program.buffers.size(), false) {
     FindReaders();
   }
 
   // Concats come after their slices and results after what they may overwrite, so going backwards every
-  // region is placed after the one it may lie in.
+  // buffer is placed after the one it may lie in.
   std::vector<Place> Run() {
-    for (int region = static_cast<int>(program_.regions.size()) - 1; region >= 0; --region) {
-      places_[region] = PlaceOf(region);
+    for (int buffer = static_cast<int>(program_.buffers.size()) - 1; buffer >= 0; --buffer) {
+      places_[buffer] = PlaceOf(buffer);
     }
     return std::move(places_);
   }
 
  private:
   void FindReaders() {
-    last_read_.assign(program_.regions.size(), -1);
-    slice_read_.assign(program_.regions.size(), -1);
+    last_read_.assign(program_.buffers.size(), -1);
+    slice_read_.assign(program_.buffers.size(), -1);
     for (size_t step = 0; step < program_.steps.size(); ++step) {
       for (const int value : program_.steps[step].reads) {
-        last_read_[program_.values[value].region] = static_cast<int>(step);
+        last_read_[program_.values[value].buffer] = static_cast<int>(step);
       }
     }
-    for (size_t region = 0; region < program_.regions.size(); ++region) {
-      const int whole = program_.regions[region].slice_of;
+    for (size_t buffer = 0; buffer < program_.buffers.size(); ++buffer) {
+      const int whole = program_.buffers[buffer].slice_of;
       if (whole < 0) continue;
-      slice_read_[whole] = std::max({slice_read_[whole], last_read_[region], slice_read_[region]});
+      slice_read_[whole] = std::max({slice_read_[whole], last_read_[buffer], slice_read_[buffer]});
     }
   }
 
   Place PlaceOf(int index) {
-    const Region& region = program_.regions[index];
-    const Place own{index, 0, region.image_bytes};
-    if (region.source != Region::Source::kComputed) return own;
-    if (region.slice_of >= 0) {
-      const Place& whole = places_[region.slice_of];
-      return {whole.root, whole.offset + region.slice_offset, whole.image_stride};
+    const TensorBuffer& buffer = program_.buffers[index];
+    const Place own{index, 0, buffer.image_bytes};
+    if (buffer.source != TensorBuffer::Source::kComputed) return own;
+    if (buffer.slice_of >= 0) {
+      const Place& whole = places_[buffer.slice_of];
+      return {whole.root, whole.offset + buffer.slice_offset, whole.image_stride};
     }
-    if (region.output >= 0) return own;
+    if (buffer.output >= 0) return own;
     const std::optional<int> result = InPlaceResult(index);
     if (!result.has_value()) return own;
     overwrites_[*result] = true;
     return places_[*result];
   }
 
-  // The region that may be written over `index`: the result of its last reader, which must read nothing else
+  // The buffer that may be written over `index`: the result of its last reader, which must read nothing else
   // of it and be elementwise in every slot that does.
   std::optional<int> InPlaceResult(int index) const {
     const int last = last_read_[index];
@@ -65,41 +65,41 @@ class Placer {
     const Value& written = program_.values[step.write];
     for (size_t slot = 0; slot < step.reads.size(); ++slot) {
       const Value& read = program_.values[step.reads[slot]];
-      if (read.region != index) continue;
+      if (read.buffer != index) continue;
       if (!step.in_place[slot] || read.layout != written.layout || read.shape != written.shape) {
         return std::nullopt;
       }
     }
-    const Region& region = program_.regions[index];
-    const Region& result = program_.regions[written.region];
-    const int64_t stride = places_[written.region].image_stride;
-    const bool recut = (region.dense_only && stride != region.image_bytes) ||
-                       (region.images != result.images && stride != result.image_bytes);
-    if (overwrites_[written.region] || recut) return std::nullopt;
-    return written.region;
+    const TensorBuffer& buffer = program_.buffers[index];
+    const TensorBuffer& result = program_.buffers[written.buffer];
+    const int64_t stride = places_[written.buffer].image_stride;
+    const bool recut = (buffer.dense_only && stride != buffer.image_bytes) ||
+                       (buffer.images != result.images && stride != result.image_bytes);
+    if (overwrites_[written.buffer] || recut) return std::nullopt;
+    return written.buffer;
   }
 
   const Program& program_;
   std::vector<Place> places_;
-  std::vector<bool> overwrites_;  // by region: it is written over something
-  std::vector<int> last_read_;    // by region: the last step that reads it, not counting slices; -1 for none
-  std::vector<int> slice_read_;   // by region: the last step that reads a slice of it; -1 for none
+  std::vector<bool> overwrites_;  // by buffer: it is written over something
+  std::vector<int> last_read_;    // by buffer: the last step that reads it, not counting slices; -1 for none
+  std::vector<int> slice_read_;   // by buffer: the last step that reads a slice of it; -1 for none
 };
 
 }  // namespace
 
-std::vector<Place> PlaceRegions(const Program& program) { return Placer(program).Run(); }
+std::vector<Place> PlaceBuffers(const Program& program) { return Placer(program).Run(); }
 
 std::vector<BufferRequest> ArenaRequests(const Program& program, const std::vector<Place>& places) {
-  std::vector<BufferRequest> requests(program.regions.size());
+  std::vector<BufferRequest> requests(program.buffers.size());
   const auto touch = [&](int value, int step) {
-    const int root = places[program.values[value].region].root;
-    const Region& region = program.regions[root];
-    if (region.source != Region::Source::kComputed || region.output >= 0) return;
+    const int root = places[program.values[value].buffer].root;
+    const TensorBuffer& buffer = program.buffers[root];
+    if (buffer.source != TensorBuffer::Source::kComputed || buffer.output >= 0) return;
     BufferRequest& request = requests[root];
     if (request.bytes == 0) {
       request.first = step;
-      request.bytes = (Checked(region.images) * region.image_bytes).value();
+      request.bytes = (Checked(buffer.images) * buffer.image_bytes).value();
     }
     request.last = step;
   };

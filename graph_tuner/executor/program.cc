@@ -41,10 +41,10 @@ class ProgramBuilder {
   void AddNode(NodeId id, int next_input) {
     const Op& op = *graph_.node(id).op;
     if (graph_.As<InputOp>(id) != nullptr) {
-      Region region;
-      region.source = Region::Source::kInput;
-      region.input = next_input;
-      primary_[id] = NewValue(id, schedules_[id].out, std::move(region));
+      TensorBuffer buffer;
+      buffer.source = TensorBuffer::Source::kInput;
+      buffer.input = next_input;
+      primary_[id] = NewValue(id, schedules_[id].out, std::move(buffer));
     } else if (const auto* constant = graph_.As<ConstantOp>(id)) {
       primary_[id] = NewConstant(id, constant->value()->layout(), constant->value());
     } else if (op.IsView()) {
@@ -73,16 +73,16 @@ class ProgramBuilder {
       const int index = static_cast<int>(slot);
       step.in_place.push_back(is_conv ? index == 1 : node.op->InPlaceOk(index));
     }
-    primary_[id] = step.write = NewValue(id, schedule.out, Region());
+    primary_[id] = step.write = NewValue(id, schedule.out, TensorBuffer());
     program_.steps.push_back(std::move(step));
   }
 
   void AddView(NodeId id) {
     const Shape& shape = graph_.node(id).shape;
     const Value source = program_.values[Need(graph_.Inputs(id).at(0), schedules_[id].inputs.at(0))];
-    primary_[id] = Alias(id, schedules_[id].out, source.region);
-    Region& region = program_.regions[source.region];
-    if (region.images > 1 && Images(shape) != region.images) region.dense_only = true;
+    primary_[id] = Alias(id, schedules_[id].out, source.buffer);
+    TensorBuffer& buffer = program_.buffers[source.buffer];
+    if (buffer.images > 1 && Images(shape) != buffer.images) buffer.dense_only = true;
   }
 
   void AddSlicedConcat(NodeId id) {
@@ -91,41 +91,41 @@ class ProgramBuilder {
     const std::vector<NodeId> inputs = graph_.Inputs(id);
     const int64_t plane_bytes = ElementCount({shape.begin() + 2, shape.end()}) * layout.element_bytes();
     int64_t channel = 0;
-    std::vector<std::pair<int, int64_t>> parts;  // region, offset
+    std::vector<std::pair<int, int64_t>> parts;  // buffer, offset
     for (size_t slot = 0; slot < inputs.size(); ++slot) {
       const int64_t channels = graph_.node(inputs[slot]).shape[1];
       if (channels > 0) parts.emplace_back(SlicePart(id, slot, layout), channel * plane_bytes);
       channel += channels;
     }
-    primary_[id] = NewValue(id, layout, Region());
-    const int whole = program_.values[primary_[id]].region;
-    for (const auto& [region, offset] : parts) {
-      program_.regions[region].slice_of = whole;
-      program_.regions[region].slice_offset = offset;
+    primary_[id] = NewValue(id, layout, TensorBuffer());
+    const int whole = program_.values[primary_[id]].buffer;
+    for (const auto& [buffer, offset] : parts) {
+      program_.buffers[buffer].slice_of = whole;
+      program_.buffers[buffer].slice_offset = offset;
     }
   }
 
-  // The region that holds input `slot` of a sliced concat: the tensor's own where the concat owns it, else
+  // The buffer that holds input `slot` of a sliced concat: the tensor's own where the concat owns it, else
   // a copy.
   int SlicePart(NodeId concat, size_t slot, const Layout& layout) {
     const NodeId input = graph_.Inputs(concat)[slot];
     const auto& slice = slices_[input];
     const bool owned = slice.has_value() && slice->concat == concat && slice->slot == static_cast<int>(slot);
     if (owned) {
-      const int region = program_.values[Need(input, layout)].region;
-      if (CanBeSlice(input, program_.regions[region])) return region;
+      const int buffer = program_.values[Need(input, layout)].buffer;
+      if (CanBeSlice(input, program_.buffers[buffer])) return buffer;
     }
     const auto existing = values_.find({input, layout});
     const int source = existing != values_.end() ? existing->second : primary_[input];
     const int copy = Convert(source, layout);
     program_.steps.back().fills_slice = !owned;
-    return program_.values[copy].region;
+    return program_.values[copy].buffer;
   }
 
-  bool CanBeSlice(NodeId node, const Region& region) const {
-    if (region.source != Region::Source::kComputed || region.slice_of >= 0) return false;
-    if (region.images != Images(graph_.node(node).shape)) return false;
-    return region.images == 1 || !(region.dense_only || HasRecuttingView(node));
+  bool CanBeSlice(NodeId node, const TensorBuffer& buffer) const {
+    if (buffer.source != TensorBuffer::Source::kComputed || buffer.slice_of >= 0) return false;
+    if (buffer.images != Images(graph_.node(node).shape)) return false;
+    return buffer.images == 1 || !(buffer.dense_only || HasRecuttingView(node));
   }
 
   // Views come after the concat in the program, too late to change where the tensor lies.
@@ -141,12 +141,12 @@ class ProgramBuilder {
   void AddOutput(NodeId id, int index) {
     const Layout layout = EndLayout(graph_.node(id), outputs_);
     const int value = Need(id, layout);
-    Region& region = program_.regions[program_.values[value].region];
-    if (region.source == Region::Source::kComputed && region.slice_of < 0 && region.output < 0) {
-      region.output = index;
+    TensorBuffer& buffer = program_.buffers[program_.values[value].buffer];
+    if (buffer.source == TensorBuffer::Source::kComputed && buffer.slice_of < 0 && buffer.output < 0) {
+      buffer.output = index;
     } else {
       const int copy = Convert(value, layout);
-      program_.regions[program_.values[copy].region].output = index;
+      program_.buffers[program_.values[copy].buffer].output = index;
     }
   }
 
@@ -159,22 +159,22 @@ class ProgramBuilder {
     for (auto known = values_.lower_bound({id, Layout::Nhwc()});
          known != values_.end() && known->first.first == id; ++known) {
       const Value& value = program_.values[known->second];
-      if (SameMemory(source.shape, value.layout, layout)) return Alias(id, layout, value.region);
+      if (SameMemory(source.shape, value.layout, layout)) return Alias(id, layout, value.buffer);
     }
-    const Region& region = program_.regions[source.region];
-    if (region.source == Region::Source::kConstant && region.constant->layout().is_nchw()) {
-      const Tensor plain = region.constant->Reshaped(source.shape);
+    const TensorBuffer& buffer = program_.buffers[source.buffer];
+    if (buffer.source == TensorBuffer::Source::kConstant && buffer.constant->layout().is_nchw()) {
+      const Tensor plain = buffer.constant->Reshaped(source.shape);
       return NewConstant(id, layout, std::make_shared<const Tensor>(TransformGeneric(plain, layout)));
     }
     return values_[{id, layout}] = Convert(primary_[id], layout);
   }
 
-  // A new value in a region of its own, made from `source` by a transform, or a copy when that is enough.
+  // A new value in a buffer of its own, made from `source` by a transform, or a copy when that is enough.
   int Convert(int source, const Layout& layout) {
     const Value from = program_.values[source];
     const StepKind kind =
         SameMemory(from.shape, from.layout, layout) ? StepKind::kCopy : StepKind::kTransform;
-    const int value = NewUnsharedValue(from.node, layout, Region());
+    const int value = NewUnsharedValue(from.node, layout, TensorBuffer());
     program_.steps.push_back({.kind = kind,
                               .node = from.node,
                               .reads = {source},
@@ -185,27 +185,27 @@ class ProgramBuilder {
   }
 
   int NewConstant(NodeId id, const Layout& layout, std::shared_ptr<const Tensor> tensor) {
-    Region region;
-    region.source = Region::Source::kConstant;
-    region.constant = std::move(tensor);
-    return NewValue(id, layout, std::move(region));
+    TensorBuffer buffer;
+    buffer.source = TensorBuffer::Source::kConstant;
+    buffer.constant = std::move(tensor);
+    return NewValue(id, layout, std::move(buffer));
   }
 
-  int NewValue(NodeId id, const Layout& layout, Region region) {
-    return values_[{id, layout}] = NewUnsharedValue(id, layout, std::move(region));
+  int NewValue(NodeId id, const Layout& layout, TensorBuffer buffer) {
+    return values_[{id, layout}] = NewUnsharedValue(id, layout, std::move(buffer));
   }
 
-  int NewUnsharedValue(NodeId id, const Layout& layout, Region region) {
+  int NewUnsharedValue(NodeId id, const Layout& layout, TensorBuffer buffer) {
     const Shape& shape = graph_.node(id).shape;
-    region.images = Images(shape);
-    region.image_bytes = BatchBytes(shape, layout);
-    program_.regions.push_back(std::move(region));
-    program_.values.push_back({id, layout, shape, static_cast<int>(program_.regions.size()) - 1});
+    buffer.images = Images(shape);
+    buffer.image_bytes = BatchBytes(shape, layout);
+    program_.buffers.push_back(std::move(buffer));
+    program_.values.push_back({id, layout, shape, static_cast<int>(program_.buffers.size()) - 1});
     return static_cast<int>(program_.values.size()) - 1;
   }
 
-  int Alias(NodeId id, const Layout& layout, int region) {
-    program_.values.push_back({id, layout, graph_.node(id).shape, region});
+  int Alias(NodeId id, const Layout& layout, int buffer) {
+    program_.values.push_back({id, layout, graph_.node(id).shape, buffer});
     return values_[{id, layout}] = static_cast<int>(program_.values.size()) - 1;
   }
 

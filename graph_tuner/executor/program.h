@@ -1,8 +1,8 @@
 // A program: the steps that compute a network, and the values they read and write. No memory yet, no code.
 //
 // A value is the output of a node in one layout. Values that are the same bytes (views such as Flatten, or
-// layouts that coincide for a shape) share a region; each region is written by one step, or is fed by the
-// user, or known beforehand. Where regions lie is decided by placement.h.
+// layouts that coincide for a shape) share a buffer; each buffer is written by one step, or is fed by the
+// user, or known beforehand. Where buffers lie is decided by placement.h.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,10 @@ struct Value {
   Graph::NodeId node = 0;
   Layout layout;
   Shape shape;
-  int region = 0;
+  int buffer = 0;
 };
 
-struct Region {
+struct TensorBuffer {
   enum class Source { kComputed, kInput, kConstant };
   Source source = Source::kComputed;
   int input = -1;                          // kInput: which of the graph's inputs
@@ -30,7 +30,7 @@ struct Region {
   int64_t image_bytes = 0;  // padding included
   // Some view of it cuts the batch differently, so its images must lie back to back.
   bool dense_only = false;
-  // Part of a concat's region, from this offset (in bytes) in each image on; -1 for none.
+  // Part of a concat's buffer, from this offset (in bytes) in each image on; -1 for none.
   int slice_of = -1;
   int64_t slice_offset = 0;
   int output = -1;  // which graph output it is written to; -1 for none
@@ -54,7 +54,7 @@ struct Step {
 };
 
 struct Program {
-  std::vector<Region> regions;
+  std::vector<TensorBuffer> buffers;
   std::vector<Value> values;
   std::vector<Step> steps;  // in the order of execution
 };
@@ -63,7 +63,7 @@ struct Program {
 // Each distinct form of a tensor (layouts that are the same memory are one) is made once, right before its
 // first use. Concats that can be sliced take no step: the inputs they own are written in their slices, and
 // others are transformed or copied there. Constants are converted here, at no cost later. A graph output is a
-// region in the layout the caller wants (end_layouts.h); where that region already has another home (a
+// buffer in the layout the caller wants (end_layouts.h); where that buffer already has another home (a
 // concat, the user's input, another output) a copy is made last.
 Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules,
                      const Layout& outputs = Layout::Nchw());

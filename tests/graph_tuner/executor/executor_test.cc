@@ -106,15 +106,15 @@ TEST(Executor, OutputsThatAreInputsOrViewsAreCopied) {
               ElementsAre("y", "x: NCHW -> NCHW", "y: NCHW -> NCHW"));
 }
 
-// The root regions of the values the nodes write, by name.
+// The root buffers of the values the nodes write, by name.
 std::vector<int> RootsOf(const Graph& graph, const Plan& plan, const std::vector<std::string>& names) {
   const Program program = BuildProgram(graph, ResolveSchedules(graph, plan, TestCpu()));
-  const std::vector<Place> places = PlaceRegions(program);
+  const std::vector<Place> places = PlaceBuffers(program);
   std::vector<int> roots;
   for (const std::string& name : names) {
     for (const Step& step : program.steps) {
       if (step.kind != StepKind::kNode || graph.node(step.node).name != name) continue;
-      roots.push_back(places[program.values[step.write].region].root);
+      roots.push_back(places[program.values[step.write].buffer].root);
     }
   }
   return roots;

@@ -40,7 +40,7 @@ TEST_P(HeuristicPlanOf, NeedsLittleMoreMemoryThanIsLive) {
   const Graph graph = OptimizeGraph(BuildNetwork(GetParam()));
   const Plan plan = HeuristicPlan(graph, cpu, 1);
   const Program program = BuildProgram(graph, ResolveSchedules(graph, plan, cpu));
-  const std::vector<BufferRequest> requests = ArenaRequests(program, PlaceRegions(program));
+  const std::vector<BufferRequest> requests = ArenaRequests(program, PlaceBuffers(program));
   const int64_t bytes = PlanMemory(requests, 1).bytes;
   const int64_t bound = LivenessLowerBound(requests);
   EXPECT_LE(bytes, bound + bound / 10) << bound << " bytes are live at once";

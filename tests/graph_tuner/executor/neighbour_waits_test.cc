@@ -36,19 +36,19 @@ struct RowChain {
   std::vector<int64_t> scratch;
 
   RowChain() {
-    Region input;
-    input.source = Region::Source::kInput;
+    TensorBuffer input;
+    input.source = TensorBuffer::Source::kInput;
     AddValue(input, kRows);
   }
-  int AddValue(Region region, int64_t height) {
+  int AddValue(TensorBuffer buffer, int64_t height) {
     const Shape shape = {1, kDepth, height, kColumns};
-    region.image_bytes = BatchBytes(shape, Layout::Nhwc());
-    const int index = static_cast<int>(program.regions.size());
-    program.regions.push_back(region);
+    buffer.image_bytes = BatchBytes(shape, Layout::Nhwc());
+    const int index = static_cast<int>(program.buffers.size());
+    program.buffers.push_back(buffer);
     program.values.push_back({0, Layout::Nhwc(), shape, index});
-    places.push_back({index, 0, region.image_bytes});
+    places.push_back({index, 0, buffer.image_bytes});
     memory.offsets.push_back(memory.bytes);
-    memory.bytes += region.image_bytes;
+    memory.bytes += buffer.image_bytes;
     return index;
   }
   // A step by `split` that reads the last value through `windows`.
@@ -112,7 +112,7 @@ TEST(NeighbourWaits, NobodyWritesOverWhatADistantThreadStillReads) {
   EXPECT_EQ(chain.Waits(4), (std::vector<bool>{false, true, true}));
   chain.places[static_cast<size_t>(third)].root = first;
   EXPECT_EQ(chain.Waits(4), (std::vector<bool>{false, true, true})) << "the same rows are the same thread's";
-  chain.places[static_cast<size_t>(third)] = {first, chain.program.regions[0].image_bytes / 2, 0};
+  chain.places[static_cast<size_t>(third)] = {first, chain.program.buffers[0].image_bytes / 2, 0};
   EXPECT_EQ(chain.Waits(4), (std::vector<bool>{false, true, false})) << "rows lie elsewhere";
   EXPECT_EQ(chain.Waits(2), (std::vector<bool>{false, true, true})) << "there are only neighbours";
 }

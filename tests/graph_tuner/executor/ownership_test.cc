@@ -24,17 +24,17 @@ struct Chain {
   Program program;
   std::vector<StepGrids> grids;
 
-  int AddValue(Region region, const Shape& shape = kShape) {
-    region.images = shape[0];
-    region.image_bytes = BatchBytes(shape, Layout::Nchw());
-    program.regions.push_back(region);
-    program.values.push_back({0, Layout::Nchw(), shape, static_cast<int>(program.regions.size()) - 1});
+  int AddValue(TensorBuffer buffer, const Shape& shape = kShape) {
+    buffer.images = shape[0];
+    buffer.image_bytes = BatchBytes(shape, Layout::Nchw());
+    program.buffers.push_back(buffer);
+    program.values.push_back({0, Layout::Nchw(), shape, static_cast<int>(program.buffers.size()) - 1});
     return static_cast<int>(program.values.size()) - 1;
   }
   void Add(Split split, const ConvWorkload* conv = nullptr, const TaskGrid& grid = Grid()) {
     if (program.values.empty()) {
-      Region input;
-      input.source = Region::Source::kInput;
+      TensorBuffer input;
+      input.source = TensorBuffer::Source::kInput;
       AddValue(input);
     }
     const int read = static_cast<int>(program.values.size()) - 1;
@@ -81,15 +81,15 @@ TEST(Ownership, AChangeOfSplitMovesWhatTheOtherWrote) {
 TEST(Ownership, OfAConcatEverySliceIsItsWriters) {
   Chain chain;
   chain.Add(Split::kRows);
-  Region whole;
+  TensorBuffer whole;
   const int concat = chain.AddValue(whole, {1, 2 * kChannels, kHeight, kWidth});
-  const int slice = chain.program.values[chain.program.steps[0].write].region;
-  chain.program.regions[slice].slice_of = chain.program.values[concat].region;
+  const int slice = chain.program.values[chain.program.steps[0].write].buffer;
+  chain.program.buffers[slice].slice_of = chain.program.values[concat].buffer;
   chain.program.steps.push_back(
       {.reads = {0}, .write = chain.AddValue({}), .in_place = {}, .split = Split::kChannels});
   chain.grids.push_back({Grid(), Grid()});
-  Region& second = chain.program.regions.back();
-  second.slice_of = chain.program.values[concat].region;
+  TensorBuffer& second = chain.program.buffers.back();
+  second.slice_of = chain.program.values[concat].buffer;
   second.slice_offset = static_cast<int64_t>(kBytes);
   const int result = chain.AddValue({}, {1, 2 * kChannels, kHeight, kWidth});
   chain.program.steps.push_back({.reads = {concat}, .write = result, .in_place = {}, .split = Split::kRows});
