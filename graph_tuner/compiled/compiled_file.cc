@@ -46,7 +46,7 @@ void Get(ByteReader& reader, KernelPart& part) {
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'T', 'S', 'M', 'I', 'T', 'H', 'C', '\n'};
-constexpr uint32_t kFormatVersion = 2;
+constexpr uint32_t kFormatVersion = 3;
 constexpr int64_t kSectionAlignment = 4096;
 
 enum SectionNumber { kTables, kData, kCode, kSections };
@@ -190,7 +190,7 @@ class TableCheck {
     const bool fit = network_.places.size() == buffers && network_.recipes.size() == steps &&
                      network_.steps.size() == steps && network_.touches.size() == steps &&
                      network_.neighbour_waits.size() == steps &&
-                     network_.memory.offsets.size() == buffers + steps;
+                     network_.memory.offsets.size() == buffers + steps + program_.regions.size();
     Need(fit, "tables of different sizes");
     for (size_t i = 0; i < buffers; ++i) CheckBuffer(i);
     for (const Value& value : program_.values) {
@@ -204,6 +204,7 @@ class TableCheck {
            "a value larger than its buffer");
     }
     for (size_t i = 0; i < steps; ++i) CheckStep(i);
+    CheckRegions();
   }
 
  private:
@@ -237,6 +238,7 @@ class TableCheck {
                    end.value() <= BytesOf(network_.outputs[root.output]),
                "a buffer outside its output");
         } else {
+          if (root.rolls) break;
           const int64_t offset = network_.memory.offsets[place.root];
           Need(offset >= 0 && (end + offset).value() <= network_.memory.bytes, "a buffer outside the memory");
         }
@@ -244,6 +246,40 @@ class TableCheck {
       default:
         Need(false, "a buffer of no known kind");
     }
+  }
+
+  // Regions follow each other, and their steps say so; nobody else reads what rolls.
+  void CheckRegions() const {
+    int end = 0;
+    for (size_t i = 0; i < program_.regions.size(); ++i) {
+      const Region& region = program_.regions[i];
+      Need(region.first >= end && region.first < region.last && region.last <= std::ssize(program_.steps) &&
+               region.band_rows >= 1,
+           "a region of no steps");
+      end = region.last;
+    }
+    for (size_t i = 0; i < program_.steps.size(); ++i) {
+      const Step& step = program_.steps[i];
+      const auto inside = std::ranges::find_if(program_.regions, [&](const Region& region) {
+        return std::cmp_greater_equal(i, region.first) && std::cmp_less(i, region.last);
+      });
+      const int region = inside == program_.regions.end()
+                             ? -1
+                             : static_cast<int>(inside - program_.regions.begin());
+      Need(step.region == region, "a step of another region");
+      CheckRolling(step.write, region);
+      for (const int value : step.reads) CheckRolling(value, region);
+    }
+  }
+  void CheckRolling(int value, int region) const {
+    const TensorBuffer& buffer = program_.buffers[program_.values[value].buffer];
+    if (!buffer.rolls) return;
+    const auto written = std::ranges::find_if(program_.steps, [&](const Step& step) {
+      return program_.values[step.write].buffer == program_.values[value].buffer;
+    });
+    Need(buffer.source == TensorBuffer::Source::kComputed && buffer.slice_of < 0 && buffer.output < 0 &&
+             written != program_.steps.end() && written->region == region && region >= 0,
+         "a buffer that rolls outside of its region");
   }
 
   static int64_t BytesOf(const UserTensor& tensor) { return PaddedBytes(tensor.shape, tensor.layout); }
@@ -285,12 +321,22 @@ void BuildKernels(CompiledNetwork& network) {
         network.kernels[index] = RebuildKernel(network.recipes[index], *network.device);
       },
       network.device->threads());
-  for (size_t i = 0; i < network.recipes.size(); ++i) {
-    const int64_t scratch = network.kernels[i]->ScratchBytes(network.device->threads());
-    const int64_t offset = network.memory.offsets[network.program.buffers.size() + i];
-    if ((Checked(offset) + scratch).value() > network.memory.bytes)
-      ByteReader::Refuse("scratch outside the memory");
+  try {
+    network.regions = CompileRegions(network);
+  } catch (const Error& error) {
+    ByteReader::Refuse(error.what());
   }
+  const auto check = [&](size_t index, int64_t bytes) {
+    const int64_t offset = network.memory.offsets[index];
+    if (offset < 0 || (Checked(offset) + bytes).value() > network.memory.bytes)
+      ByteReader::Refuse("scratch outside the memory");
+  };
+  for (size_t i = 0; i < network.recipes.size(); ++i) {
+    if (network.program.steps[i].region < 0)
+      check(network.ScratchIndex(i), network.kernels[i]->ScratchBytes(network.device->threads()));
+  }
+  for (size_t i = 0; i < network.regions.size(); ++i)
+    check(network.RegionIndex(i), RegionScratchBytes(network, i));
 }
 
 }  // namespace

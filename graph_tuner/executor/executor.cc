@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "graph_tuner/executor/compiled_network.h"
 #include "layouts/base/check.h"
@@ -32,7 +34,7 @@ struct Executor::Impl {
     int64_t offset = 0;  // in bytes
   };
 
-  Impl(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop, SharedArena* shared);
+  Impl(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop_flag, SharedArena* shared);
 
   void StageUserTensors();
   std::byte* InArena(int64_t byte) const;
@@ -45,15 +47,24 @@ struct Executor::Impl {
   void TakeTensors(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
   void Bind(std::span<const void* const> inputs, std::span<void* const> outputs);
   void Patch(std::span<const void* const> inputs, std::span<void* const> outputs);
+  Launch& LaunchOf(size_t step);
   void Run();
   void DownloadOutputs() const;
   std::vector<StepProfile> Profile(int runs);
   void Repeat(int repeats, std::span<StepProfile> profile);
+  void SpreadOverSteps(std::span<const double> by_launch, std::span<double> by_step);
+  void CheckNoRegions() const;
 
   const std::shared_ptr<const CompiledNetwork> network;
   const Device& device;
   const std::unique_ptr<Stream> stream;
-  std::vector<Launch> steps;
+  // What runs: of steps in no region each one, of a region one for all of its steps, whose own ones are apart.
+  std::vector<Launch> launches;
+  std::vector<std::vector<Launch>> region_launches;
+  std::vector<std::unique_ptr<RegionKernel>> region_kernels;
+  std::vector<std::vector<double>> region_seconds;  // of each of its steps, in the last profiled run
+  std::vector<size_t> launch_of;                    // by step
+  const StopFlag* const stop;
   const DeviceMemory arena;
   // Where the user's tensors are brought to by a device that does not read host memory, and the outputs to
   // bring back.
@@ -74,11 +85,12 @@ DeviceMemory SharedArena::AtLeast(size_t bytes, const Device& device) {
   return memory_;
 }
 
-Executor::Impl::Impl(std::shared_ptr<const CompiledNetwork> compiled, const StopFlag* stop,
+Executor::Impl::Impl(std::shared_ptr<const CompiledNetwork> compiled, const StopFlag* stop_flag,
                      SharedArena* shared)
     : network(std::move(compiled)),
       device(*network->device),
-      stream(device.NewStream(stop)),
+      stream(device.NewStream(stop_flag)),
+      stop(stop_flag),
       arena(shared ? shared->AtLeast(network->memory.bytes, device) : device.Allocate(network->memory.bytes)),
       inputs(network->inputs.size()),
       outputs(network->outputs.size()) {
@@ -102,23 +114,45 @@ std::byte* Executor::Impl::InArena(int64_t byte) const {
   return static_cast<std::byte*>(arena.data.get()) + byte;
 }
 
+Launch& Executor::Impl::LaunchOf(size_t step) {
+  const int region = network->program.steps[step].region;
+  if (region < 0) return launches[launch_of[step]];
+  const auto index = static_cast<size_t>(region);
+  return region_launches[index][step - static_cast<size_t>(network->program.regions[index].first)];
+}
+
 void Executor::Impl::ConnectSteps() {
   const Program& program = network->program;
-  const size_t buffers = program.buffers.size();
-  steps.resize(program.steps.size());
-  for (size_t i = 0; i < steps.size(); ++i) {
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const int region = program.steps[i].region;
+    const bool joins = region >= 0 && std::cmp_greater(i, program.regions[region].first);
+    launch_of.push_back(joins ? launch_of.back() : i == 0 ? 0 : launch_of.back() + 1);
+  }
+  launches.resize(launch_of.empty() ? 0 : launch_of.back() + 1);
+  for (const ScheduledRegion& region : network->regions) region_launches.emplace_back(region.steps.size());
+  for (size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
-    steps[i].kernel = network->kernels[i].get();
-    steps[i].split = step.split;
-    steps[i].after_neighbours = network->neighbour_waits[i];
-    if (steps[i].kernel->ScratchBytes(device.threads()) > 0)
-      steps[i].scratch = InArena(network->memory.offsets[buffers + i]);
-    steps[i].inputs.resize(step.reads.size());
+    Launch& launch = LaunchOf(i);
+    launch.kernel = network->kernels[i].get();
+    launch.split = step.split;
+    launch.after_neighbours = network->neighbour_waits[i];
+    if (step.region < 0 && launch.kernel->ScratchBytes(device.threads()) > 0)
+      launch.scratch = InArena(network->memory.offsets[network->ScratchIndex(i)]);
+    launch.inputs.resize(step.reads.size());
     for (size_t slot = 0; slot < step.reads.size(); ++slot) {
-      InputView& view = steps[i].inputs[slot];
+      InputView& view = launch.inputs[slot];
       Connect(step.reads[slot], &view.data, &view.batch_stride);
     }
-    Connect(step.write, &steps[i].output.data, &steps[i].output.batch_stride);
+    Connect(step.write, &launch.output.data, &launch.output.batch_stride);
+  }
+  for (size_t i = 0; i < network->regions.size(); ++i) {
+    const ScheduledRegion& region = network->regions[i];
+    region_kernels.push_back(std::make_unique<RegionKernel>(region.schedule, region.steps, region_launches[i],
+                                                            device.threads(), stop));
+    region_seconds.emplace_back(region.steps.size());
+    Launch& launch = launches[launch_of[static_cast<size_t>(program.regions[i].first)]];
+    launch.kernel = region_kernels.back().get();
+    launch.scratch = InArena(network->memory.offsets[network->RegionIndex(i)]);
   }
 }
 
@@ -132,6 +166,7 @@ void Executor::Impl::Connect(int value, Pointer* pointer, int64_t* stride) {
   *stride = images == buffer.images ? place.image_stride : BatchBytes(v.shape, v.layout);
   const TensorBuffer& root = program.buffers[place.root];
   constexpr bool kReads = std::is_same_v<Pointer, const void*>;
+  if (root.rolls) return;  // the region's kernel knows where its rows are
   if (root.source == TensorBuffer::Source::kComputed && root.output < 0) {
     *pointer = InArena(network->memory.offsets[place.root] + place.offset);
   } else if constexpr (kReads) {
@@ -205,7 +240,7 @@ void Executor::Impl::Patch(std::span<const void* const> in, std::span<void* cons
 }
 
 void Executor::Impl::Run() {
-  stream->Run(steps, {});
+  stream->Run(launches, {});
   DownloadOutputs();
 }
 
@@ -229,11 +264,30 @@ std::vector<double> LowQuantiles(std::span<const double> seconds, size_t count) 
 
 }  // namespace
 
+// What a region takes is its steps' as thread 0 saw it.
+void Executor::Impl::SpreadOverSteps(std::span<const double> by_launch, std::span<double> by_step) {
+  for (size_t i = 0; i < by_step.size(); ++i) {
+    const int region = network->program.steps[i].region;
+    by_step[i] = by_launch[launch_of[i]];
+    if (region < 0) continue;
+    const std::vector<double>& seconds = region_seconds[static_cast<size_t>(region)];
+    const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    const size_t step = i - static_cast<size_t>(network->program.regions[static_cast<size_t>(region)].first);
+    by_step[i] *= all > 0 ? seconds[step] / all : 1.0 / static_cast<double>(seconds.size());
+  }
+}
+
 std::vector<StepProfile> Executor::Impl::Profile(int runs) {
   TILESMITH_CHECK(runs >= 1, "{} runs", runs);
-  const size_t count = steps.size();
-  std::vector<double> seconds(count * runs);
-  for (int run = 0; run < runs; ++run) stream->Run(steps, std::span(seconds).subspan(run * count, count));
+  const size_t count = network->steps.size();
+  std::vector<double> seconds(count * static_cast<size_t>(runs)), by_launch(launches.size());
+  for (size_t i = 0; i < region_kernels.size(); ++i) region_kernels[i]->Clock(region_seconds[i]);
+  for (size_t run = 0; run < static_cast<size_t>(runs); ++run) {
+    for (std::vector<double>& of_steps : region_seconds) std::ranges::fill(of_steps, 0.0);
+    stream->Run(launches, by_launch);
+    SpreadOverSteps(by_launch, std::span(seconds).subspan(run * count, count));
+  }
+  for (const std::unique_ptr<RegionKernel>& kernel : region_kernels) kernel->Clock({});
   DownloadOutputs();
   std::vector<StepProfile> profile = network->steps;
   const std::vector<double> quantiles = LowQuantiles(seconds, count);
@@ -242,23 +296,27 @@ std::vector<StepProfile> Executor::Impl::Profile(int runs) {
 }
 
 void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
-  const size_t count = steps.size();
+  const size_t count = launches.size();
   // Once more, what writes where it reads would compute something else, and indices of it may lie anywhere.
   const auto is_in_place = [](const Launch& step) {
     return std::ranges::any_of(step.inputs,
                                [&](const InputView& input) { return input.data == step.output.data; });
   };
-  std::vector<double> seconds(count * repeats);
-  for (int repeat = 0; repeat < repeats; ++repeat) {
+  std::vector<double> seconds(count * static_cast<size_t>(repeats)), by_step(profile.size());
+  for (size_t repeat = 0; repeat < static_cast<size_t>(repeats); ++repeat) {
     for (size_t i = 0; i < count; ++i) {
-      const auto step = std::span(steps).subspan(i, 1);
-      stream->RunByAll(step);
-      if (is_in_place(step[0])) continue;
-      stream->Run(step, std::span(seconds).subspan(repeat * count + i, 1));
+      const auto launch = std::span(launches).subspan(i, 1);
+      stream->RunByAll(launch);
+      if (is_in_place(launch[0])) continue;
+      stream->Run(launch, std::span(seconds).subspan(repeat * count + i, 1));
     }
   }
-  const std::vector<double> quantiles = LowQuantiles(seconds, count);
-  for (size_t i = 0; i < count; ++i) profile[i].repeated_seconds = quantiles[i];
+  SpreadOverSteps(LowQuantiles(seconds, count), by_step);
+  for (size_t i = 0; i < by_step.size(); ++i) profile[i].repeated_seconds = by_step[i];
+}
+
+void Executor::Impl::CheckNoRegions() const {
+  TILESMITH_CHECK(network->regions.empty(), "steps one by one of a network with regions");
 }
 
 Executor::Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop, SharedArena* arena)
@@ -276,7 +334,7 @@ void Executor::Run(std::span<const void* const> inputs, std::span<void* const> o
   impl_->Run();
 }
 
-void Executor::RunAgain() { impl_->stream->RunByAll(impl_->steps); }
+void Executor::RunAgain() { impl_->stream->RunByAll(impl_->launches); }
 
 std::vector<StepProfile> Executor::Profile(std::span<const Tensor* const> inputs,
                                            std::span<Tensor* const> outputs, int runs) {
@@ -299,6 +357,7 @@ std::vector<StepProfile> Executor::RepeatSteps(std::span<const Tensor* const> in
 
 std::vector<BoundStep> Executor::BindSteps(std::span<const Tensor* const> inputs,
                                            std::span<Tensor* const> outputs) {
+  impl_->CheckNoRegions();
   impl_->TakeTensors(inputs, outputs);
   const CompiledNetwork& network = *impl_->network;
   const auto tensor_of = [&](int value) -> StepTensor {
@@ -306,7 +365,7 @@ std::vector<BoundStep> Executor::BindSteps(std::span<const Tensor* const> inputs
     return {v.node, v.shape, v.layout};
   };
   std::vector<BoundStep> bound;
-  for (size_t i = 0; i < impl_->steps.size(); ++i) {
+  for (size_t i = 0; i < impl_->launches.size(); ++i) {
     const Step& step = network.program.steps[i];
     BoundStep& b = bound.emplace_back();
     b.name = network.steps[i].name;
@@ -314,14 +373,14 @@ std::vector<BoundStep> Executor::BindSteps(std::span<const Tensor* const> inputs
     b.node = step.node;
     b.computes = step.kind == StepKind::kNode;
     for (const int value : step.reads) b.inputs.push_back(tensor_of(value));
-    b.input_memory = impl_->steps[i].inputs;
+    b.input_memory = impl_->launches[i].inputs;
     b.output = tensor_of(step.write);
-    b.output_memory = impl_->steps[i].output;
+    b.output_memory = impl_->launches[i].output;
   }
   return bound;
 }
 
-void Executor::RunStep(size_t index) { impl_->stream->RunByAll(std::span(impl_->steps).subspan(index, 1)); }
+void Executor::RunStep(size_t index) { impl_->stream->RunByAll(std::span(impl_->launches).subspan(index, 1)); }
 
 void Executor::FetchOutputs() { impl_->DownloadOutputs(); }
 

@@ -110,7 +110,7 @@ class Executor {
   std::vector<StepProfile> RepeatSteps(std::span<const Tensor* const> inputs,
                                        std::span<Tensor* const> outputs, int runs, int repeats);
 
-  // For who looks at every step: all of them in their order, bound to these tensors. RunStep then runs one,
+  // For who looks at every step, of a network without regions (WithoutRegions, plan.h): all of them in their order, bound to these tensors. RunStep then runs one,
   // on whatever its inputs hold by then. A run with other tensors binds the steps to those. The memory is the
   // device's.
   std::vector<BoundStep> BindSteps(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);

@@ -51,7 +51,9 @@ class Waits {
     for (size_t step = 0; step < steps; ++step) {
       begins_.push_back(TouchedBy(step, true));
       ends_.push_back(touches_[step].stages == 1 ? begins_.back() : TouchedBy(step, false));
-      may[step] = step > 0 && step - first < kMaxSteps && MayBegin(step, first);
+      // A region is one piece of work, from which threads come in their own time.
+      const bool apart = program_.steps[step].region < 0 && step > 0 && program_.steps[step - 1].region < 0;
+      may[step] = apart && step - first < kMaxSteps && MayBegin(step, first);
       if (!may[step]) first = step;
       if (touches_[step].stages > 1) first = step;
     }
@@ -175,14 +177,8 @@ std::optional<TensorPart> PartWritten(const TaskGrid& grid, Split split, int thr
 
 TensorPart PartRead(const RowWindows& windows, TensorPart written, int64_t height) {
   if (written.empty()) return {};
-  TensorPart part = written;
-  for (const RowWindow& window : windows) {
-    part.first_row = part.first_row * window.stride - window.before;
-    part.last_row = (part.last_row - 1) * window.stride - window.before + window.taps;
-  }
-  part.first_row = std::clamp<int64_t>(part.first_row, 0, height);
-  part.last_row = std::clamp<int64_t>(part.last_row, 0, height);
-  return part;
+  const RowRange rows = RowsRead(windows, {written.first_row, written.last_row}, height);
+  return {written.first_image, written.last_image, rows.first, rows.last};
 }
 
 std::vector<bool> NeighbourWaits(const Program& program, const std::vector<Place>& places,

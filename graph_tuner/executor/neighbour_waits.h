@@ -15,17 +15,12 @@
 #include "graph_tuner/executor/memory_planner.h"
 #include "graph_tuner/executor/placement.h"
 #include "graph_tuner/executor/program.h"
+#include "layouts/base/row_window.h"
 #include "layouts/base/split.h"
 #include "ops/conv/workload.h"
 
 namespace tilesmith {
 
-// Row r of what is computed reads rows [r * stride - before, r * stride - before + taps).
-struct RowWindow {
-  int64_t stride = 1, before = 0, taps = 1;
-};
-// One behind the other, the last one's first; none: the same row.
-using RowWindows = std::vector<RowWindow>;
 // The window is that of a convolution's input, and of what is fused in front of it.
 RowWindows WindowsOf(const ConvWorkload& workload);
 

@@ -61,7 +61,8 @@ class Placer {
     const int last = last_read_[index];
     if (last < 0 || slice_read_[index] >= last) return std::nullopt;
     const Step& step = program_.steps[last];
-    if (step.in_place.empty()) return std::nullopt;
+    // Steps of a region run in parts, and before each other.
+    if (step.in_place.empty() || step.region >= 0) return std::nullopt;
     const Value& written = program_.values[step.write];
     for (size_t slot = 0; slot < step.reads.size(); ++slot) {
       const Value& read = program_.values[step.reads[slot]];
@@ -90,22 +91,31 @@ class Placer {
 
 std::vector<Place> PlaceBuffers(const Program& program) { return Placer(program).Run(); }
 
+StepSpan SpanOf(const Program& program, int step) {
+  const int region = program.steps[static_cast<size_t>(step)].region;
+  if (region < 0) return {step, step};
+  const Region& all = program.regions[static_cast<size_t>(region)];
+  return {all.first, all.last - 1};
+}
+
 std::vector<BufferRequest> ArenaRequests(const Program& program, const std::vector<Place>& places) {
   std::vector<BufferRequest> requests(program.buffers.size());
-  const auto touch = [&](int value, int step) {
+  const auto touch = [&](int value, const StepSpan& span) {
     const int root = places[program.values[value].buffer].root;
     const TensorBuffer& buffer = program.buffers[root];
-    if (buffer.source != TensorBuffer::Source::kComputed || buffer.output >= 0) return;
+    if (buffer.source != TensorBuffer::Source::kComputed || buffer.output >= 0 || buffer.rolls) return;
     BufferRequest& request = requests[root];
     if (request.bytes == 0) {
-      request.first = step;
+      request.first = span.first;
       request.bytes = (Checked(buffer.images) * buffer.image_bytes).value();
     }
-    request.last = step;
+    request.last = span.last;
   };
-  for (size_t step = 0; step < program.steps.size(); ++step) {
-    for (const int value : program.steps[step].reads) touch(value, static_cast<int>(step));
-    touch(program.steps[step].write, static_cast<int>(step));
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    const StepSpan span = SpanOf(program, static_cast<int>(i));
+    for (const int value : step.reads) touch(value, span);
+    touch(step.write, span);
   }
   return requests;
 }

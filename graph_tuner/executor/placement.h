@@ -19,6 +19,12 @@ struct Place {
 // their own roots.
 std::vector<Place> PlaceBuffers(const Program& program);
 
+// The steps, both included, that run at the same time as this one: itself, or all of its region.
+struct StepSpan {
+  int first = 0, last = 0;
+};
+StepSpan SpanOf(const Program& program, int step);
+
 // What each root needs in the arena and from which step to which, by buffer; no bytes for buffers that lie in
 // another one or in memory of the user's.
 std::vector<BufferRequest> ArenaRequests(const Program& program, const std::vector<Place>& places);

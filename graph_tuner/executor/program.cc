@@ -1,7 +1,11 @@
 #include "graph_tuner/executor/program.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "graph_tuner/plan/concat_slices.h"
@@ -19,10 +23,12 @@ int64_t Images(const Shape& shape) { return shape.empty() ? 1 : shape[0]; }
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Graph& graph, std::span<const NodeSchedule> schedules, const Layout& outputs)
+  ProgramBuilder(const Graph& graph, std::span<const NodeSchedule> schedules, const Layout& outputs,
+                 std::span<const RegionPlan> bands)
       : graph_(graph),
         schedules_(schedules),
         outputs_(outputs),
+        bands_(bands),
         slices_(ConcatSlices(graph)),
         primary_(graph.size(), -1) {}
 
@@ -34,6 +40,7 @@ class ProgramBuilder {
       inputs += is_input;
     }
     for (size_t k = 0; k < graph_.outputs().size(); ++k) AddOutput(graph_.outputs()[k], static_cast<int>(k));
+    if (!bands_.empty()) FormRegions();
     return std::move(program_);
   }
 
@@ -66,7 +73,8 @@ class ProgramBuilder {
               .reads = {},
               .write = 0,
               .in_place = {},
-              .split = schedule.split};
+              .split = schedule.split,
+              .region = schedule.region - 1};
     const bool is_conv = schedule.conv_template != nullptr;
     for (size_t slot = 0; slot < inputs.size(); ++slot) {
       step.reads.push_back(Need(inputs[slot], schedule.inputs[slot]));
@@ -209,9 +217,108 @@ class ProgramBuilder {
     return values_[{id, layout}] = static_cast<int>(program_.values.size()) - 1;
   }
 
+  // The step that writes each buffer; of a sliced concat, those that write its slices.
+  std::vector<std::vector<int>> Writers() const {
+    std::vector<std::vector<int>> writers(program_.buffers.size());
+    for (size_t step = 0; step < program_.steps.size(); ++step) {
+      for (int buffer = program_.values[program_.steps[step].write].buffer; buffer >= 0;
+           buffer = program_.buffers[buffer].slice_of)
+        writers[buffer].push_back(static_cast<int>(step));
+    }
+    return writers;
+  }
+
+  // Steps that move a tensor from one step of a region to others of it belong to it. Then steps are put in an
+  // order in which those of each region follow each other, as near to the one there is as can be.
+  void FormRegions() {
+    std::vector<Step>& steps = program_.steps;
+    const std::vector<std::vector<int>> writers = Writers();
+    std::vector<std::vector<int>> before(steps.size()), behind(steps.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      for (const int value : steps[i].reads) {
+        for (const int writer : writers[program_.values[value].buffer]) {
+          before[i].push_back(writer);
+          behind[writer].push_back(static_cast<int>(i));
+        }
+      }
+    }
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].kind == StepKind::kNode || before[i].size() != 1 || behind[i].empty()) continue;
+      const int region = steps[before[i][0]].region;
+      if (std::ranges::all_of(behind[i], [&](int reader) { return steps[reader].region == region; }))
+        steps[i].region = region;
+    }
+    Reorder(before, behind);
+    MarkRolling();
+  }
+
+  // Whole regions, and steps of none, each when all that it reads is there, of these the one that was first.
+  void Reorder(const std::vector<std::vector<int>>& before, const std::vector<std::vector<int>>& behind) {
+    std::vector<Step>& steps = program_.steps;
+    const int count = static_cast<int>(steps.size()), regions = static_cast<int>(bands_.size());
+    const auto unit_of = [&](int step) {
+      return steps[step].region >= 0 ? steps[step].region : regions + step;
+    };
+    std::vector<std::vector<int>> members(static_cast<size_t>(regions + count));
+    std::vector<int> waits_for(members.size(), 0);
+    for (int i = 0; i < count; ++i) {
+      members[unit_of(i)].push_back(i);
+      for (const int writer : before[i]) waits_for[unit_of(i)] += unit_of(writer) != unit_of(i);
+    }
+    std::set<std::pair<int, int>> ready;  // the unit's last step, the unit
+    for (int unit = 0; unit < regions + count; ++unit)
+      if (!members[unit].empty() && waits_for[unit] == 0) ready.emplace(members[unit].back(), unit);
+    std::vector<Step> ordered;
+    while (!ready.empty()) {
+      const int unit = ready.begin()->second;
+      ready.erase(ready.begin());
+      const int first = static_cast<int>(ordered.size());
+      for (const int i : members[unit]) {
+        ordered.push_back(steps[i]);
+        for (const int reader : behind[i]) {
+          const int by = unit_of(reader);
+          if (by != unit && --waits_for[by] == 0) ready.emplace(members[by].back(), by);
+        }
+      }
+      if (unit >= regions) continue;
+      const int last = static_cast<int>(ordered.size());
+      program_.regions.push_back({first, last, bands_[unit].band_rows, unit + 1});
+      for (int i = first; i < last; ++i) {
+        ordered[i].region = static_cast<int>(program_.regions.size()) - 1;
+        ordered[i].split = Split::kRows;
+      }
+    }
+    if (ordered.size() != steps.size()) {
+      const auto stuck = std::ranges::find_if(waits_for, [](int waits) { return waits > 0; });
+      RefusePlan(fmt::format("region {} needs what others make of its results", stuck - waits_for.begin() + 1));
+    }
+    steps = std::move(ordered);
+  }
+
+  void MarkRolling() {
+    const std::vector<Step>& steps = program_.steps;
+    std::vector<int> written_in(program_.buffers.size(), -1);
+    std::vector<bool> read_elsewhere(program_.buffers.size(), false);
+    for (const Step& step : steps) written_in[program_.values[step.write].buffer] = step.region;
+    for (const Step& step : steps) {
+      for (const int value : step.reads) {
+        const int buffer = program_.values[value].buffer;
+        if (step.region != written_in[buffer]) read_elsewhere[buffer] = true;
+      }
+    }
+    for (const TensorBuffer& buffer : program_.buffers)
+      if (buffer.slice_of >= 0) read_elsewhere[buffer.slice_of] = true;
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      TensorBuffer& buffer = program_.buffers[i];
+      buffer.rolls = buffer.source == TensorBuffer::Source::kComputed && written_in[i] >= 0 &&
+                     !read_elsewhere[i] && buffer.slice_of < 0 && buffer.output < 0;
+    }
+  }
+
   const Graph& graph_;
   const std::span<const NodeSchedule> schedules_;
   const Layout outputs_;
+  const std::span<const RegionPlan> bands_;
   const std::vector<std::optional<ConcatSlice>> slices_;
   Program program_;
   std::vector<int> primary_;                         // by node: the value in the layout it is produced in
@@ -220,8 +327,9 @@ class ProgramBuilder {
 
 }  // namespace
 
-Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules, const Layout& outputs) {
-  return ProgramBuilder(graph, schedules, outputs).Build();
+Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules, const Layout& outputs,
+                     std::span<const RegionPlan> bands) {
+  return ProgramBuilder(graph, schedules, outputs, bands).Build();
 }
 
 }  // namespace tilesmith

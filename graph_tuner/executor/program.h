@@ -34,6 +34,8 @@ struct TensorBuffer {
   int slice_of = -1;
   int64_t slice_offset = 0;
   int output = -1;  // which graph output it is written to; -1 for none
+  // Written and read by steps of one region only, so that it need not exist whole (regions.h).
+  bool rolls = false;
 };
 
 enum class StepKind {
@@ -51,12 +53,21 @@ struct Step {
   std::vector<bool> in_place;
   bool fills_slice = false;    // brings a tensor into a concat's slice that it does not own
   Split split = Split::kEven;  // the node's; what only moves its result keeps it with those who computed it
+  int region = -1;             // which of the program's; -1 for none
+};
+
+// Steps [first, last), computed in bands of so many rows of the last one's result.
+struct Region {
+  int first = 0, last = 0;
+  int64_t band_rows = 1;
+  int number = 0;  // in the plan
 };
 
 struct Program {
   std::vector<TensorBuffer> buffers;
   std::vector<Value> values;
-  std::vector<Step> steps;  // in the order of execution
+  std::vector<Step> steps;  // in the order of execution; those of a region follow each other
+  std::vector<Region> regions;
 };
 
 // A node that is fused into the conv behind it takes no step and has no value: that conv reads its input.
@@ -65,7 +76,11 @@ struct Program {
 // others are transformed or copied there. Constants are converted here, at no cost later. A graph output is a
 // buffer in the layout the caller wants (end_layouts.h); where that buffer already has another home (a
 // concat, the user's input, another output) a copy is made last.
+//
+// A transform of what a region's step has made, for another one of its steps, is a step of the region. `bands`:
+// rows of each region that the schedules name. Throws Error(kUsage) naming a region that needs what is
+// computed of its own results outside of it.
 Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules,
-                     const Layout& outputs = Layout::Nchw());
+                     const Layout& outputs = Layout::Nchw(), std::span<const RegionPlan> bands = {});
 
 }  // namespace tilesmith

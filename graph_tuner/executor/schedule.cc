@@ -27,6 +27,12 @@ using NodeId = Graph::NodeId;
   RefusePlan(fmt::format("node \"{}\": {}", node.name, reason));
 }
 
+int RegionOf(const Node& node, const NodePlan& planned, const Plan& plan) {
+  if (planned.region < 0 || planned.region > std::ssize(plan.regions))
+    BadPlan(node, fmt::format("in region {}, of which the plan says nothing", planned.region));
+  return planned.region;
+}
+
 void MarkLive(const Graph& graph, std::vector<NodeSchedule>& schedules) {
   for (const NodeId output : graph.outputs()) schedules[output].live = true;
   for (NodeId id = graph.size(); id-- > 0;) {
@@ -149,6 +155,7 @@ std::vector<NodeSchedule> ResolveSchedules(const Graph& graph, const Plan& plan,
     if (found == planned.end()) BadPlan(node, "missing");
     schedule.predicted_seconds = found->second->predicted_seconds;
     schedule.split = found->second->split;
+    schedule.region = RegionOf(node, *found->second, plan);
     if (!found->second->fused_into.empty()) {
       schedule.fused_away = true;
       continue;

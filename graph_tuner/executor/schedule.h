@@ -23,6 +23,7 @@ struct NodeSchedule {
   std::optional<Graph::NodeId> first;  // the node that is: its data is what inputs[0] says the layout of
   Config config;
   Split split = Split::kEven;
+  int region = 0;  // NodePlan::region
   double predicted_seconds = 0;
 };
 

@@ -35,7 +35,8 @@ PlacedPrediction PredictionFor(const Plan& plan, const CorePlacement& seen) {
 }
 
 bool SameSchedule(const NodePlan& a, const NodePlan& b) {
-  if (a.node != b.node || a.layouts != b.layouts || a.split != b.split || a.fused_into != b.fused_into)
+  if (a.node != b.node || a.layouts != b.layouts || a.split != b.split || a.fused_into != b.fused_into ||
+      a.region != b.region)
     return false;
   if (a.record.has_value() != b.record.has_value()) return false;
   return !a.record ||
@@ -44,7 +45,7 @@ bool SameSchedule(const NodePlan& a, const NodePlan& b) {
 }
 
 bool SameSchedules(const Plan& a, const Plan& b) {
-  return std::ranges::equal(a.nodes, b.nodes, SameSchedule);
+  return a.regions == b.regions && std::ranges::equal(a.nodes, b.nodes, SameSchedule);
 }
 
 const Plan* PlanFor(std::span<const Plan> plans, std::string_view graph_hash, int threads) {
@@ -65,12 +66,22 @@ std::string PlanHash(const Plan& plan) {
     for (const std::string& text : {node.node, node.layouts.in.ToString(), node.layouts.out.ToString(),
                                     std::string(SplitName(node.split)), node.fused_into})
       hash.Add(text);
+    if (node.region > 0) {
+      hash.Add(static_cast<int64_t>(node.region));
+      hash.Add(plan.regions.at(static_cast<size_t>(node.region) - 1).band_rows);
+    }
     if (!node.record) continue;
     for (const std::string& text : {WorkloadToString(node.record->workload), node.record->template_name,
                                     node.record->config.ToString()})
       hash.Add(text);
   }
   return fmt::format("{:016x}", hash.value());
+}
+
+Plan WithoutRegions(Plan plan) {
+  plan.regions.clear();
+  for (NodePlan& node : plan.nodes) node.region = 0;
+  return plan;
 }
 
 void RefusePlan(const std::string& reason) { throw Error(ErrorCode::kUsage, "plan: " + reason); }

@@ -37,6 +37,8 @@ struct NodePlan {
   std::string fused_into = {};
   // How its tasks are dealt to threads, where its kernel can; plans that say nothing deal them evenly.
   Split split = Split::kEven;
+  // The number of the region that it is computed in, from 1 on (Plan::regions); 0 for none.
+  int region = 0;
   // The part of predicted_seconds that it waits since other threads wrote its inputs (crossings.h); 0 where
   // that has no price.
   double crossing_seconds = 0;
@@ -51,6 +53,12 @@ struct TransformPlan {
   double predicted_seconds = 0;
   bool interpolated = false;    // the seconds are an estimate from other sizes
   double crossing_seconds = 0;  // of these, by the prices of crossing (crossings.h); files do not have it
+};
+
+// Nodes that are computed depth first, in bands of so many rows of the last one's result (executor/regions.h).
+struct RegionPlan {
+  int64_t band_rows = 1;
+  bool operator==(const RegionPlan&) const = default;
 };
 
 // What a plan is predicted to take on cores placed so.
@@ -76,6 +84,7 @@ struct Plan {
   std::vector<PlacedPrediction> at_distances = {};
   std::vector<NodePlan> nodes;  // every node but graph inputs and constants, in graph order
   std::vector<TransformPlan> transforms;
+  std::vector<RegionPlan> regions;  // which nodes are in one, these say
   // What running it and other plans by turns has taught of their costs, in the machine's speed of the
   // prediction: under these the plan costs predicted_seconds. Empty when none ran.
   Corrections corrections;
@@ -91,7 +100,11 @@ double KnownPrediction(const Plan& plan);
 // KnownPrediction is.
 PlacedPrediction PredictionFor(const Plan& plan, const CorePlacement& seen);
 
-// Whether two plans for one graph schedule a node alike: layouts, split, template, config, and what is fused.
+// The same schedules, layer by layer.
+Plan WithoutRegions(Plan plan);
+
+// Whether two plans for one graph schedule a node alike: layouts, split, template, config, what is fused, and
+// the number of its region.
 bool SameSchedule(const NodePlan& a, const NodePlan& b);
 bool SameSchedules(const Plan& a, const Plan& b);
 // Of the network and its schedules, for so many threads: whatever was predicted, or learned, of them.

@@ -204,6 +204,7 @@ json NodeToJson(const NodePlan& node) {
   else
     object["fused_into"] = node.fused_into;
   if (node.split != Split::kEven) object["split"] = SplitName(node.split);
+  if (node.region > 0) object["in_region"] = node.region;
   object["predicted_seconds"] = node.predicted_seconds;
   if (node.crossing_seconds >= kMinSeconds) object["crossing_seconds"] = node.crossing_seconds;
   return object;
@@ -234,8 +235,19 @@ NodePlan NodeFromJson(const json& object) {
   node.predicted_seconds = PredictedSecondsOf(object);
   node.crossing_seconds = OptionalSeconds(object, "crossing_seconds");
   if (object.contains("split")) node.split = SplitFromJson(object);
+  if (object.contains("in_region")) node.region = JsonGet<int>(object, "in_region");
   if (object.contains("workload")) node.record = RecordOf(object);
   return node;
+}
+
+RegionPlan RegionFromJson(const json& object, size_t before) {
+  const auto number = JsonGet<int64_t>(object, "region");
+  if (number != static_cast<int64_t>(before) + 1)
+    throw Error(ErrorCode::kUsage, fmt::format("field \"region\" is {} (expected: {})", number, before + 1));
+  const auto rows = JsonGet<int64_t>(object, "band_rows");
+  if (rows < 1 || rows > kMaxTensorElements)
+    throw Error(ErrorCode::kUsage, fmt::format("field \"band_rows\" is {} (allowed: 1 and more)", rows));
+  return {rows};
 }
 
 TransformPlan TransformFromJson(const json& object) {
@@ -290,6 +302,8 @@ void ReadLine(const json& object, LineKind kind, Plan& plan) {
         CorrectionFromJson(object, of_node ? Correction::Of::kNode : Correction::Of::kTensor));
   } else if (HasField(object, "transform")) {
     plan.transforms.push_back(TransformFromJson(object));
+  } else if (HasField(object, "region")) {
+    plan.regions.push_back(RegionFromJson(object, plan.regions.size()));
   } else {
     plan.nodes.push_back(NodeFromJson(object));
   }
@@ -297,6 +311,8 @@ void ReadLine(const json& object, LineKind kind, Plan& plan) {
 
 std::string TextOf(const Plan& plan) {
   std::string text = JsonLine(HeaderToJson(plan)) + "\n";
+  for (size_t i = 0; i < plan.regions.size(); ++i)
+    text += JsonLine({{"region", i + 1}, {"band_rows", plan.regions[i].band_rows}}) + "\n";
   for (const NodePlan& node : plan.nodes) text += JsonLine(NodeToJson(node)) + "\n";
   for (const TransformPlan& transform : plan.transforms) {
     json object = {{"transform", transform.tensor},

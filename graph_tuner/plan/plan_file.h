@@ -17,6 +17,10 @@
 // "unmeasured":true and 0 seconds, which log readers refuse. A node that the conv behind it computes as well
 // names it instead of layouts, and that conv's workload is the fused one:
 //   {"node":"bn1","op":"ScaleShift","fused_into":"conv2","predicted_seconds":0}
+// Nodes that are computed depth first (executor/regions.h) name their region, numbered from 1 on, of which a
+// line in front of the nodes says in how many rows of its last node's result a band is:
+//   {"region":1,"band_rows":4}
+//   {"node":"conv1","op":"Conv",...,"in_region":1,"predicted_seconds":4.1e-05}
 // A plan that was run beside others says what was learned of a node's options and of a tensor's conversions,
 // its own and theirs (Correction, costs/corrections.h):
 //   {"corrected":"pool1","option":"NCHW16c","stand_alone_seconds":3.9e-05,"seconds":4.1e-05}

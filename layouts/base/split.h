@@ -48,6 +48,8 @@ struct TaskGrid {
   // output, and all splits but kEven and kOne are out.
   int64_t height = 0, row_units = 1, part_units = 1;
   bool exact = true;  // else a part begins and ends only about there
+  // Rows that are written together: a part begins and ends in a group of so many.
+  int64_t row_group = 1;
 
   static TaskGrid List(int64_t tasks) { return {.rows = tasks}; }
   int64_t tasks() const { return images * channels * rows; }

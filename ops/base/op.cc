@@ -48,6 +48,17 @@ class ReferenceKernel : public Kernel {
 
 }  // namespace
 
+std::optional<RowWindows> SameRows(size_t slot, std::span<const Shape> inputs, const Shape& output) {
+  if (output.size() != 4 || inputs[slot] != output) return std::nullopt;
+  return RowWindows();
+}
+
+std::optional<RowWindows> Op::RowsReadOf(size_t slot, std::span<const Shape> inputs,
+                                         const Shape& output) const {
+  if (!InPlaceOk(static_cast<int>(slot))) return std::nullopt;
+  return SameRows(slot, inputs, output);
+}
+
 DataType Op::OutputType(std::span<const DataType> inputs) const {
   const auto is_float = [](DataType type) { return type == DataType::kF32; };
   if (!std::ranges::all_of(inputs, is_float)) {

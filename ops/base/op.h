@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "layouts/base/kernel.h"
+#include "layouts/base/row_window.h"
 #include "layouts/base/target.h"
 #include "layouts/kernel_parts.h"
 #include "layouts/tensor.h"
@@ -107,6 +108,11 @@ class Op {
     return false;
   }
 
+  // Of an input that is read for an image: the rows that some rows of the output depend on; nullopt where that
+  // may be any. The default knows those of elementwise ops.
+  virtual std::optional<RowWindows> RowsReadOf(size_t slot, std::span<const Shape> inputs,
+                                               const Shape& output) const;
+
   // The op as a convolution's kernel computes it of its input; nullopt where none can.
   virtual std::optional<InputOps> AsInputOps() const { return std::nullopt; }
   // This op with something computed behind it, in its own kernel; null where it has no place for that, a
@@ -117,6 +123,10 @@ class Op {
   // scale and shift and a fusable activation, of this op's output, which has that shape.
   virtual OpPtr WithScaleShift(const ScaleShiftOp& /*op*/, const Shape& /*output*/) const { return nullptr; }
 };
+
+// The rows that an op reads of an input which it takes element by element: those of the output where that has
+// the input's shape, of an image.
+std::optional<RowWindows> SameRows(size_t slot, std::span<const Shape> inputs, const Shape& output);
 
 // The bound of ops that round each element of their result once or twice: of few operations, of what is only
 // moved, of what the Reference computes in double. Nothing is rounded where an input is not of f32.

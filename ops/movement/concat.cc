@@ -140,6 +140,11 @@ class ConcatKernel : public BlockKernel {
 
 }  // namespace
 
+std::optional<RowWindows> ConcatOp::RowsReadOf(size_t, std::span<const Shape>, const Shape& output) const {
+  if (output.size() != 4 || axis_ != 1) return std::nullopt;
+  return RowWindows();
+}
+
 std::unique_ptr<Kernel> ConcatOp::MakeKernel(const KernelRequest& request) const {
   if (!request.layout.is_nchw()) return std::make_unique<ConcatKernel>(request);
   std::vector<CopyRegion> regions;

@@ -21,6 +21,8 @@ class ConcatOp : public Op {
   bool KernelTakes(std::span<const DataType>) const override { return true; }
   bool AnyTypeInAnyLayout() const override { return true; }
   bool HasFastKernel() const override { return true; }
+  std::optional<RowWindows> RowsReadOf(size_t slot, std::span<const Shape> inputs,
+                                       const Shape& output) const override;
   auto Parameters() const { return std::tie(axis_); }
 
  private:

@@ -28,6 +28,10 @@ class QuantizedMaxPoolOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }
+  std::optional<RowWindows> RowsReadOf(size_t slot, std::span<const Shape> inputs,
+                                       const Shape& output) const override {
+    return pool_.RowsReadOf(slot, inputs, output);
+  }
   auto Parameters() const { return std::tie(pool_.window()); }
 
  private:
@@ -69,6 +73,10 @@ class QuantizedAveragePoolOp : public Op {
     return inputs[0] == params_.input.type;
   }
   bool HasFastKernel() const override { return true; }
+  std::optional<RowWindows> RowsReadOf(size_t slot, std::span<const Shape> inputs,
+                                       const Shape& output) const override {
+    return pool_.RowsReadOf(slot, inputs, output);
+  }
   auto Parameters() const { return std::tie(params_); }
 
  private:

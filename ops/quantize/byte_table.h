@@ -36,6 +36,10 @@ class ByteTableOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override { return inputs[0] == input_; }
   bool HasFastKernel() const override { return true; }
+  std::optional<RowWindows> RowsReadOf(size_t slot, std::span<const Shape> inputs,
+                                       const Shape& output) const override {
+    return SameRows(slot, inputs, output);
+  }
   auto Parameters() const { return std::tie(function_, input_, output_, table_); }
 
  private:

@@ -27,6 +27,10 @@ class LinearQuantizationOp : public Op {
   bool AnyTypeInAnyLayout() const override { return true; }
   bool KernelTakes(std::span<const DataType> inputs) const override;
   bool HasFastKernel() const override { return true; }
+  std::optional<RowWindows> RowsReadOf(size_t slot, std::span<const Shape> inputs,
+                                       const Shape& output) const override {
+    return SameRows(slot, inputs, output);
+  }
   auto Parameters() const { return std::tie(quantization_); }
 
  protected:

@@ -45,6 +45,10 @@ class QuantizedScaleShiftOp : public Op {
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool KernelTakes(std::span<const DataType> inputs) const override { return inputs[0] == InputType(); }
   bool HasFastKernel() const override { return true; }
+  std::optional<RowWindows> RowsReadOf(size_t slot, std::span<const Shape> inputs,
+                                       const Shape& output) const override {
+    return SameRows(slot, inputs, output);
+  }
   auto Parameters() const { return std::tie(params_); }
 
  private:

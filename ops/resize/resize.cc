@@ -447,6 +447,21 @@ Tensor ResizeOp::Reference(std::span<const Tensor* const> inputs) const {
   return output;
 }
 
+std::optional<RowWindows> ResizeOp::RowsReadOf(size_t, std::span<const Shape>, const Shape&) const {
+  if (!ChangesOnlyImages() || params_.input[2] == 0 || params_.output[2] == 0) return std::nullopt;
+  RowWindow window{.stride = params_.input[2], .rows_each = params_.output[2]};
+  int64_t above = 0, below = 0;
+  const std::vector<ResizeTap> taps = ResizeTaps(params_, 2);
+  for (int64_t row = 0; row < params_.output[2]; ++row) {
+    const int64_t start = row * window.stride / window.rows_each;
+    above = std::max(above, start - taps[row].low);
+    below = std::max(below, taps[row].high - start);
+  }
+  window.before = above;
+  window.taps = above + below + 1;
+  return RowWindows{window};
+}
+
 double ResizeOp::Flops(std::span<const Shape>) const {
   return params_.mode == ResizeMode::kNearest ? 0 : 6.0 * ElementCount(params_.output);
 }

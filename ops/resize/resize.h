@@ -62,6 +62,8 @@ class ResizeOp : public Op {
   }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return ChangesOnlyImages(); }
+  std::optional<RowWindows> RowsReadOf(size_t slot, std::span<const Shape> inputs,
+                                       const Shape& output) const override;
   auto Parameters() const { return std::tie(params_); }
 
  private:

@@ -145,6 +145,7 @@ TaskGrid GridOfBlocks(const Schedule& g, int64_t channel_parts) {
   grid.row_units = g.columns;
   grid.part_units = g.block_tiles * g.config.tile;
   grid.exact = g.block_tiles % g.columns == 0;
+  grid.row_group = g.config.tile;
   return grid;
 }
 
