@@ -1,5 +1,7 @@
 #include "graph_tuner/costs/corrections.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "graph_tuner/costs/layout_forms.h"
@@ -9,13 +11,15 @@ namespace tilesmith {
 namespace {
 
 // What an option is called when its tasks are dealt so.
-std::string Dealt(std::string option, Split split) {
-  return split == Split::kEven ? std::move(option) : option + " by " + std::string(SplitName(split));
+std::string Dealt(std::string option, const DealtTasks& dealt) {
+  if (dealt.split != Split::kEven) option += " by " + std::string(SplitName(dealt.split));
+  if (dealt.band_rows > 0) option += fmt::format(" in bands of {}", dealt.band_rows);
+  return option;
 }
 
 // A fused workload and its conv alone are options of the same node.
-std::string OptionOf(const Record& record, Split split) {
-  return Dealt(WorkloadToString(record.workload) + " " + ScheduleText(record), split);
+std::string OptionOf(const Record& record, const DealtTasks& dealt) {
+  return Dealt(WorkloadToString(record.workload) + " " + ScheduleText(record), dealt);
 }
 
 std::string OptionOf(const LayoutPair& conversion) {
@@ -51,14 +55,14 @@ double Corrections::ConvSeconds(const std::string& node, const Record& record,
   const double stand_alone = record.seconds * dealt.balance;
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return stand_alone;
-  return Corrected(found->second, OptionOf(record, dealt.split), stand_alone);
+  return Corrected(found->second, OptionOf(record, dealt), stand_alone);
 }
 
 double Corrections::OpSeconds(const std::string& node, const Layout& layout, double stand_alone,
-                              Split split) const {
+                              const DealtTasks& dealt) const {
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return stand_alone;
-  return Corrected(found->second, Dealt(layout.ToString(), split), stand_alone);
+  return Corrected(found->second, Dealt(layout.ToString(), dealt), stand_alone);
 }
 
 double Corrections::ScaleOf(const std::map<std::string, ByOption>& learned, const std::string& name) {
@@ -91,13 +95,13 @@ void Corrections::Learn(const Correction& correction) {
 
 void Corrections::LearnConv(const std::string& node, const Record& record, double seconds,
                             const DealtTasks& dealt) {
-  Learn({Correction::Of::kNode, node, OptionOf(record, dealt.split), record.seconds * dealt.balance, seconds,
+  Learn({Correction::Of::kNode, node, OptionOf(record, dealt), record.seconds * dealt.balance, seconds,
          dealt.crossing_seconds});
 }
 
 void Corrections::LearnOp(const std::string& node, const Layout& layout, double stand_alone, double seconds,
                           const DealtTasks& dealt) {
-  Learn({Correction::Of::kNode, node, Dealt(layout.ToString(), dealt.split), stand_alone, seconds,
+  Learn({Correction::Of::kNode, node, Dealt(layout.ToString(), dealt), stand_alone, seconds,
          dealt.crossing_seconds});
 }
 

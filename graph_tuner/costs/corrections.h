@@ -45,6 +45,7 @@ struct Correction {
 // How a node's tasks are dealt to threads: an option of the node's beside its layouts and schedule.
 struct DealtTasks {
   Split split = Split::kEven;
+  int64_t band_rows = 0;        // of the region that the node is in; 0: in none
   double balance = 1;           // how many times longer than in even shares that takes
   double crossing_seconds = 0;  // of a run: the price of what crossed
 };
@@ -58,7 +59,7 @@ class Corrections {
   double ConvSeconds(const std::string& node, const Record& record, const DealtTasks& dealt = {}) const;
   // The seconds of any other op with its tensors in `layout`, dealt so.
   double OpSeconds(const std::string& node, const Layout& layout, double stand_alone,
-                   Split split = Split::kEven) const;
+                   const DealtTasks& dealt = {}) const;
   // What the price of a node's crossings is multiplied by: at most 1.
   double CrossingScale(const std::string& node) const;
   // Likewise, of the conversions of the tensor that a node produces.

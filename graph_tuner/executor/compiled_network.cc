@@ -239,8 +239,7 @@ class Compiler {
     for (size_t i = 0; i < network_.kernels.size(); ++i) {
       const int step = static_cast<int>(i);
       const bool in_region = network_.program.steps[i].region >= 0;
-      requests.push_back(
-          {step, step, in_region ? 0 : network_.kernels[i]->ScratchBytes(device_.threads())});
+      requests.push_back({step, step, in_region ? 0 : network_.kernels[i]->ScratchBytes(device_.threads())});
     }
     for (size_t i = 0; i < network_.regions.size(); ++i) {
       const Region& region = network_.program.regions[i];
@@ -253,8 +252,7 @@ class Compiler {
   void FindTouches() {
     for (size_t i = 0; i < network_.kernels.size(); ++i) {
       const Kernel& kernel = *network_.kernels[i];
-      network_.touches.push_back({kernel.Stages(), kernel.Grid(kernel.Stages() - 1),
-                                  RowsReadBy(network_, i),
+      network_.touches.push_back({kernel.Stages(), kernel.Grid(kernel.Stages() - 1), RowsReadBy(network_, i),
                                   kernel.ScratchBytes(device_.threads())});
     }
   }
@@ -337,7 +335,8 @@ std::vector<RegionStep> RegionStepsOf(const CompiledNetwork& network, const Regi
     made.height = written.shape[2];
     made.row_bytes =
         written.shape[3] * written.layout.BlockFor(written.shape[1]) * written.layout.element_bytes();
-    made.rows_adjacent = written.layout.Blocks(written.shape[1]) == 1;
+    made.blocks = written.layout.Blocks(written.shape[1]);
+    made.shifts_blocks = kernel.ShiftsBlocks();
     made.kept = !buffer.rolls;
     const std::vector<std::optional<RowWindows>> reads = RowsReadBy(network, static_cast<size_t>(i));
     for (size_t slot = 0; slot < step.reads.size(); ++slot) {
@@ -349,7 +348,8 @@ std::vector<RegionStep> RegionStepsOf(const CompiledNetwork& network, const Regi
       if (of_slices) refuse(i, "reads a concat of what the region computes");
       if (writer == writers.end()) continue;
       const Value& source = program.values[program.steps[region.first + writer->second].write];
-      if (!reads[slot] || value.shape != source.shape) refuse(i, "may read any row of what the region computes");
+      if (!reads[slot] || value.shape != source.shape)
+        refuse(i, "may read any row of what the region computes");
       made.reads.push_back({writer->second, slot, *reads[slot]});
     }
     writers[written.buffer] = i - region.first;

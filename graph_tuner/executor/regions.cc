@@ -70,7 +70,7 @@ class Scheduler {
       capacity_[i] = schedule_.buffer_rows[i] = RowsOf(i, windows[i]);
       schedule_.buffer_offsets[i] = offset;
       // An odd number of lines, so that rows of several buffers do not share the sets of a cache.
-      const Checked bytes = Checked(capacity_[i]) * steps_[i].row_bytes;
+      const Checked bytes = Checked(capacity_[i]) * steps_[i].row_bytes * steps_[i].blocks;
       offset = (Checked(offset) + (RoundUp(bytes.value(), 2 * kLineBytes)) + kLineBytes).value();
     }
     schedule_.buffer_bytes = offset;
@@ -118,8 +118,9 @@ class Scheduler {
         const RowRange read = RowsTouched(by, extents[static_cast<size_t>(reader.step)]);
         const RowRange wanted = PartsOf(steps_[i], RowsRead(reader.rows, read, steps_[i].height));
         if (wanted.empty()) continue;
-        parts = parts.empty() ? wanted
-                              : RowRange{std::min(parts.first, wanted.first), std::max(parts.last, wanted.last)};
+        parts = parts.empty()
+                    ? wanted
+                    : RowRange{std::min(parts.first, wanted.first), std::max(parts.last, wanted.last)};
       }
       extents[i] = parts;
     }
@@ -204,8 +205,7 @@ class Scheduler {
       states[i].done = extents[i].first;
       states[i].base = RowsTouched(steps_[i], extents[i]).first;
       states[i].kept = FirstRow(i, segment);
-      if (buffered_[i])
-        actions.push_back({Does::kMove, static_cast<int>(i), states[i].base, states[i].base});
+      if (buffered_[i]) actions.push_back({Does::kMove, static_cast<int>(i), states[i].base, states[i].base});
     }
     const RowRange rows = RowsTouched(steps_.back(), extents.back());
     const int64_t bands = std::max<int64_t>(1, CeilDiv(rows.last - rows.first, band_rows_));
@@ -228,8 +228,7 @@ class Scheduler {
         actions.push_back({Does::kCompute, step, state.done, targets[i]});
         state.done = targets[i];
         if (!buffered_[i] || !steps_[i].kept) continue;
-        const int64_t complete =
-            std::min(RowsComplete(steps_[i], state.done), FirstRow(i, segment + 1));
+        const int64_t complete = std::min(RowsComplete(steps_[i], state.done), FirstRow(i, segment + 1));
         if (complete <= state.kept) continue;
         actions.push_back({Does::kKeep, step, state.kept, complete});
         state.kept = complete;
@@ -293,8 +292,15 @@ std::string WhyNoRegion(std::span<const RegionStep> steps) {
   }
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!read[i] && !steps[i].kept) return fmt::format("step {} has a result that nobody reads", i + 1);
-    if (read[i] && !steps[i].rows_adjacent)
-      return fmt::format("step {} has a result whose rows do not follow each other", i + 1);
+    if (steps[i].blocks == 1 || !read[i]) continue;
+    const auto by_whole_blocks = std::ranges::find_if(steps, [&](const RegionStep& step) {
+      const bool touches = &step == &steps[i] || std::ranges::any_of(step.reads, [&](const auto& by) {
+        return static_cast<size_t>(by.step) == i;
+      });
+      return touches && !step.shifts_blocks;
+    });
+    if (by_whole_blocks != steps.end())
+      return fmt::format("step {} needs all rows of blocks of channels", by_whole_blocks - steps.begin() + 1);
   }
   if (!steps.back().kept) return "the last step's result is not read behind it";
   return "";
@@ -370,14 +376,21 @@ void RegionKernel::Do(const RegionAction& action, int64_t image, Thread& thread)
       return Compute(i, {action.first, action.last}, image, thread);
     case RegionAction::Does::kMove:
       if (action.first < action.last) {
-        std::memmove(thread.buffers[i], thread.buffers[i] + (action.first - thread.bases[i]) * step.row_bytes,
-                     static_cast<size_t>((action.last - action.first) * step.row_bytes));
+        for (int64_t block = 0; block < step.blocks; ++block) {
+          std::byte* const buffer = thread.buffers[i] + block * schedule_.buffer_rows[i] * step.row_bytes;
+          std::memmove(buffer, buffer + (action.first - thread.bases[i]) * step.row_bytes,
+                       static_cast<size_t>((action.last - action.first) * step.row_bytes));
+        }
       }
       return Rebase(i, action.first, thread);
     case RegionAction::Does::kKeep:
-      std::memcpy(launches_[i].output.image<std::byte>(image) + action.first * step.row_bytes,
-                  thread.buffers[i] + (action.first - thread.bases[i]) * step.row_bytes,
-                  static_cast<size_t>((action.last - action.first) * step.row_bytes));
+      for (int64_t block = 0; block < step.blocks; ++block) {
+        const int64_t row = block * schedule_.buffer_rows[i] + action.first - thread.bases[i];
+        std::memcpy(launches_[i].output.image<std::byte>(image) +
+                        (block * step.height + action.first) * step.row_bytes,
+                    thread.buffers[i] + row * step.row_bytes,
+                    static_cast<size_t>((action.last - action.first) * step.row_bytes));
+      }
   }
 }
 
@@ -400,10 +413,11 @@ void RegionKernel::Rebase(size_t step, int64_t row, Thread& thread) const {
   thread.bases[step] = row;
   const auto address = reinterpret_cast<intptr_t>(thread.buffers[step]) - row * steps_[step].row_bytes;
   void* const data = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
-  thread.outputs[step] = {data, 0};
+  const int64_t shift = (schedule_.buffer_rows[step] - steps_[step].height) * steps_[step].row_bytes;
+  thread.outputs[step] = {data, 0, shift};
   for (size_t by = step + 1; by < steps_.size(); ++by) {
     for (const RegionStep::Read& read : steps_[by].reads)
-      if (static_cast<size_t>(read.step) == step) thread.inputs[by][read.slot] = {data, 0};
+      if (static_cast<size_t>(read.step) == step) thread.inputs[by][read.slot] = {data, 0, shift};
   }
 }
 

@@ -6,12 +6,13 @@
 // there yet. A tensor that nobody else reads is kept in a rolling buffer of the thread, as many rows of it as
 // windows of steps behind it still reach back to. Where segments meet, rows that both need are computed by
 // both. A kernel is given the buffer as if all of the tensor lay around it: row r is where it would be if the
-// image began so many rows in front of the buffer's first one. That needs a layout in which the rows of an
-// image follow each other, and a kernel of one stage whose tasks are rows.
+// image began so many rows in front of the buffer's first one, and blocks of channels are nearer to each
+// other by what of each is not there (InputView::block_shift). That needs a kernel of one stage whose tasks
+// are rows, and, where there are several blocks, one that takes such views.
 //
 // A region changes when something is computed and never what: each row is computed by the task that would
-// compute it without a region, from the same numbers. Source: original; for the idea see Mei et al., "DeFiNES"
-// (2023), Alwani et al., "Fused-layer CNN accelerators" (2016).
+// compute it without a region, from the same numbers. Source: original; for the idea see Mei et al.,
+// "DeFiNES" (2023), Alwani et al., "Fused-layer CNN accelerators" (2016).
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,9 @@ struct RegionStep {
   };
   TaskGrid grid;  // of its only stage
   int64_t images = 1, height = 1;
-  int64_t row_bytes = 0;      // of its result
-  bool rows_adjacent = true;  // those of an image of the result follow each other
+  int64_t row_bytes = 0;      // of a block of channels of its result
+  int64_t blocks = 1;         // of those
+  bool shifts_blocks = true;  // its kernel takes views of several blocks that are not all there
   bool kept = false;          // the result is read behind the region, too, and so exists whole
   std::vector<Read> reads;
 };
@@ -51,7 +53,7 @@ std::string WhyNoRegion(std::span<const RegionStep> steps);
 struct RegionAction {
   enum class Does : uint8_t {
     kCompute,  // parts [first, last) of the step's rows (TaskGrid)
-    kMove,     // rows [first, last) of its result to the beginning of its buffer
+    kMove,     // rows [first, last) of its result to the beginning of its buffer, in each block
     kKeep,     // rows [first, last) from its buffer to where the result exists whole
   };
   Does does = Does::kCompute;

@@ -55,7 +55,8 @@ struct TransformPlan {
   double crossing_seconds = 0;  // of these, by the prices of crossing (crossings.h); files do not have it
 };
 
-// Nodes that are computed depth first, in bands of so many rows of the last one's result (executor/regions.h).
+// Nodes that are computed depth first, in bands of so many rows of the last one's result
+// (executor/regions.h).
 struct RegionPlan {
   int64_t band_rows = 1;
   bool operator==(const RegionPlan&) const = default;
@@ -99,6 +100,11 @@ double KnownPrediction(const Plan& plan);
 // The one of its predictions that is for cores placed most nearly like `seen`; 0 seconds where
 // KnownPrediction is.
 PlacedPrediction PredictionFor(const Plan& plan, const CorePlacement& seen);
+
+// Of the region that a node of the plan is in; 0 of one in none.
+inline int64_t BandRowsOf(const Plan& plan, const NodePlan& node) {
+  return node.region == 0 ? 0 : plan.regions.at(static_cast<size_t>(node.region) - 1).band_rows;
+}
 
 // The same schedules, layer by layer.
 Plan WithoutRegions(Plan plan);

@@ -54,7 +54,8 @@ void PriceNodes(const Graph& graph, CostSource& costs, const Corrections& correc
     if (!node.fused_into.empty()) continue;
     if (node.record) {
       const Deal deal = crossings.DealOf(*node.record, node.split);
-      node.predicted_seconds = corrections.ConvSeconds(node.node, *node.record, {node.split, deal.balance});
+      node.predicted_seconds = corrections.ConvSeconds(node.node, *node.record,
+                                                       {node.split, BandRowsOf(plan, node), deal.balance});
       continue;
     }
     const Graph::NodeId id = *graph.Find(node.node);
@@ -62,7 +63,8 @@ void PriceNodes(const Graph& graph, CostSource& costs, const Corrections& correc
     const double seconds = crossings.priced() && !graph.node(id).op->IsView()
                                ? crossings.OwnSeconds(id, order, crossings.DealOf(id, order, node.split))
                                : TolerantSeconds(graph, id, node.layouts.in, costs);
-    node.predicted_seconds = corrections.OpSeconds(node.node, node.layouts.in, seconds, node.split);
+    node.predicted_seconds =
+        corrections.OpSeconds(node.node, node.layouts.in, seconds, {node.split, BandRowsOf(plan, node)});
   }
 }
 

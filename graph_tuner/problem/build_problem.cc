@@ -212,8 +212,9 @@ class Builder {
     for (const Choice& choice : choices) {
       const Record& record = *choice.dealt.record;
       const Deal& deal = choice.dealt.deal;
-      double corrected = corrections_.ConvSeconds(name, record, {deal.ownership.split, deal.balance}) +
-                         price_.Of(name, record);
+      double corrected =
+          corrections_.ConvSeconds(name, record, {.split = deal.ownership.split, .balance = deal.balance}) +
+          price_.Of(name, record);
       if (crossings_.priced())
         corrected +=
             corrections_.CrossingScale(name) *
@@ -261,8 +262,9 @@ class Builder {
   // The seconds of a node that is no conv, what it reads from others aside.
   double TolerantOption(NodeId id, const Layout& layout, const Deal& deal) {
     const std::string& name = graph_.node(id).name;
-    double seconds = corrections_.OpSeconds(name, NodeLayouts(graph_, id, layout, layout).in,
-                                            crossings_.OwnSeconds(id, layout, deal), deal.ownership.split);
+    double seconds =
+        corrections_.OpSeconds(name, NodeLayouts(graph_, id, layout, layout).in,
+                               crossings_.OwnSeconds(id, layout, deal), {.split = deal.ownership.split});
     if (!graph_.node(id).op->IsView())
       seconds += corrections_.CrossingScale(name) * crossings_.WriteSeconds(id, layout, deal.ownership);
     const std::vector<NodeId> inputs = graph_.Inputs(id);

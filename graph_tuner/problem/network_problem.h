@@ -28,6 +28,7 @@ struct GraphTuneOptions {
   // A workload the log lacks gets its default schedule, at no predicted cost, and the certificate says so.
   bool allow_defaults = false;
   bool fusion = true;        // fused workloads that the log knows may be chosen
+  bool regions = false;      // plans that run may compute layers depth first (refine/region_plans.h)
   bool even_shares = false;  // every node's tasks are dealt to threads so, none by rows or channels
   EndLayouts ends;           // how the caller gives inputs and takes outputs; changing that is charged
   AccuracyLimits accuracy;   // records beyond it are as if they were not in the log

@@ -10,6 +10,7 @@
 
 #include "graph_tuner/problem/graph_tune.h"
 #include "graph_tuner/refine/lazy_costs.h"
+#include "graph_tuner/refine/region_plans.h"
 #include "graph_tuner/refine/rivals.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
@@ -63,6 +64,7 @@ class NetworkOptimizer {
     double kept = 1;          // share of what plans promised that they saved, the later ones counting more
     double plan_seconds = 0;  // that making the last one took
     int solutions = 0;
+    std::vector<Plan> tried_regions = {};  // plans without them, that variants with them ran of
   };
 
   bool Stopped() const { return work_.should_stop && work_.should_stop(); }
@@ -167,6 +169,7 @@ class NetworkOptimizer {
     }
     const size_t before = size.best;
     Run(index, solution);
+    TryRegions(index);
     const double saved = SecondsOf(size, before) - SecondsOf(size, size.best);
     if (std::isfinite(promised)) size.kept = (size.kept + std::clamp(saved / promised, 0.0, 1.0)) / 2;
     size.plan_seconds = NowSeconds() - began;
@@ -218,6 +221,47 @@ class NetworkOptimizer {
     ++size.solutions;
     for (size_t plan : session)
       if (size.race.RatioOf(plan) < size.race.RatioOf(size.best)) size.best = plan;
+    Keep(index);
+  }
+
+  // The best plan with regions, where those of its layers that ran depth first pay. Once for each best plan.
+  void TryRegions(size_t index) {
+    Size& size = sizes_[index];
+    const Plan base = WithoutRegions(size.race.plans()[size.best].plan);
+    if (!options_.regions || NowSeconds() + kReserve * PlanSeconds(size) >= work_.end) return;
+    if (std::ranges::any_of(size.tried_regions,
+                            [&](const Plan& tried) { return SameSchedules(tried, base); }))
+      return;
+    size.tried_regions.push_back(base);
+    const NetworkProblem problem(size.graph, *work_.records, costs_, options_);
+    const std::vector<RegionVariant> variants =
+        RegionVariants(size.graph, base, problem.usable(), options_.cpu);
+    if (variants.empty()) return;
+    Stage("running layers depth first");
+    std::vector<const Plan*> plans = {&base};
+    for (const RegionVariant& variant : variants) plans.push_back(&variant.plan);
+    std::vector<PlanMeasurement> measured = work_.measure(index, plans);
+    for (size_t i = 0; i < plans.size(); ++i) {
+      fprintf(stderr, "DBG %zu %.3f ms %zu regions %ld KiB\n", i, measured[i].seconds * 1e3,
+              plans[i]->regions.size(), long(measured[i].bytes >> 10));
+      for (auto& st : measured[i].steps)
+        fprintf(stderr, "   %s %s %.3f\n", st.name.c_str(), st.kind.c_str(), st.seconds * 1e3);
+      for (auto& n : plans[i]->nodes)
+        if (n.record)
+          fprintf(stderr, "   %s %d %s %s\n", n.node.c_str(), n.region, n.record->template_name.c_str(),
+                  n.record->config.ToString().c_str());
+    }
+    const PlanMeasurement of_base = std::move(measured.front());
+    measured.erase(measured.begin());
+    const Plan best = WithBestRegions(size.graph, base, of_base, variants, measured, problem.usable(), costs_,
+                                      options_.cpu);
+    fprintf(stderr, "DBG best %zu regions, %s\n", best.regions.size(), best.certificate.c_str());
+    if (best.regions.empty()) return;
+    const std::vector<size_t> session = {size.best, size.race.Enter(size.race.Priced(best))};
+    Stage("running the plan with regions by turns");
+    size.race.Run(session,
+                  [&](const std::vector<const Plan*>& plans) { return work_.measure(index, plans); });
+    if (size.race.RatioOf(session[1]) < size.race.RatioOf(size.best)) size.best = session[1];
     Keep(index);
   }
 

@@ -71,7 +71,7 @@ std::vector<MatchedStep> MatchSteps(const Graph& graph, const Plan& plan, CostSo
       match.node = found->second.node;
       const NodePlan& by_costs = *found->second.alone;
       match.stand_alone_seconds = by_costs.predicted_seconds - by_costs.crossing_seconds;
-      match.dealt = {match.node->split, 1, by_costs.crossing_seconds};
+      match.dealt = {match.node->split, BandRowsOf(plan, *match.node), 1, by_costs.crossing_seconds};
       if (match.node->record && match.node->record->seconds > 0)
         match.dealt.balance = match.stand_alone_seconds / match.node->record->seconds;
       match.predicted_seconds = match.node->predicted_seconds;

@@ -11,6 +11,7 @@
 
 #include "graph_tuner/plan/price_plan.h"
 #include "graph_tuner/refine/plan_race.h"
+#include "graph_tuner/refine/region_plans.h"
 #include "graph_tuner/refine/rivals.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
@@ -59,6 +60,7 @@ class Refinement {
     } else {
       if (known().size() > 1) RunAll("all once more");
       if (loop_.variants_of) TryVariants();
+      if (problem_.options().regions) TryRegions();
       Choose(loop_.compare ? Winner() : race_.Fastest(solution_));
     }
     if (loop_.challenge) Challenge();
@@ -175,6 +177,32 @@ class Refinement {
     const size_t rounds_before = refined_.rounds.size();
     Enter("configs in context", combined, base);
     RunAll("configs in context");
+    NoteMeasured(rounds_before);
+  }
+
+  // The fastest plan with the regions that pay by what each layer took in each variant, and the fastest
+  // variant.
+  void TryRegions() {
+    const Plan base = WithoutRegions(known()[race_.Fastest(solution_)].plan);
+    const Target& cpu = problem_.options().cpu;
+    const std::vector<RegionVariant> variants = RegionVariants(graph_, base, problem_.usable(), cpu);
+    if (variants.empty()) return;
+    std::vector<const Plan*> plans = {&base};
+    for (const RegionVariant& variant : variants) plans.push_back(&variant.plan);
+    std::vector<PlanMeasurement> measured = loop_.measure(plans, "layers depth first");
+    const PlanMeasurement of_base = std::move(measured.front());
+    measured.erase(measured.begin());
+    const Plan best =
+        WithBestRegions(graph_, base, of_base, variants, measured, problem_.usable(), costs_, cpu);
+    const auto fastest = std::ranges::min_element(measured, {}, &PlanMeasurement::seconds);
+    const Plan& variant = variants[static_cast<size_t>(fastest - measured.begin())].plan;
+    const size_t rounds_before = refined_.rounds.size();
+    constexpr double kNearly = 1.03;
+    if (!best.regions.empty()) Enter("regions", race_.Priced(best), base);
+    if (fastest->seconds <= kNearly * of_base.seconds && !SameSchedules(variant, best))
+      Enter("regions wherever they can be", race_.Priced(variant), base);
+    if (refined_.rounds.size() == rounds_before) return;
+    RunAll("regions");
     NoteMeasured(rounds_before);
   }
 

@@ -18,9 +18,13 @@ namespace tilesmith {
 //
 // image<T>(n) is the start of image n, whose elements are of type T, which nothing here knows. Always
 // inlined, so that *_isa.cc files may call it.
+//
+// Of an image that is not all there, blocks of channels may lie nearer than its layout says: `block_shift`
+// bytes are added from one to the next. Kernels that know say so (Kernel::ShiftsBlocks).
 struct InputView {
   const void* data = nullptr;
   int64_t batch_stride = 0;
+  int64_t block_shift = 0;
 
   template <typename T>
   [[gnu::always_inline]] const T* image(int64_t n) const {
@@ -30,6 +34,7 @@ struct InputView {
 struct OutputView {
   void* data = nullptr;
   int64_t batch_stride = 0;
+  int64_t block_shift = 0;
 
   template <typename T>
   [[gnu::always_inline]] T* image(int64_t n) const {
@@ -57,6 +62,8 @@ class Kernel {
   // Where the tasks of a stage lie in the output (the result of another stage), which says how they can be
   // split. Its tasks are Tasks(stage).
   virtual TaskGrid Grid(int stage) const { return TaskGrid::List(Tasks(stage)); }
+  // Whether views may have a block_shift.
+  virtual bool ShiftsBlocks() const { return false; }
   // Thread-safe for disjoint ranges of one stage, and for different args at any time.
   virtual void Run(const KernelArgs& args, int stage, TaskRange range) const = 0;
   virtual int64_t ScratchBytes(int threads) const {

@@ -51,6 +51,7 @@ class BlockKernel : public Kernel {
   explicit BlockKernel(const BlockDims& dims);
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int stage) const override;
+  bool ShiftsBlocks() const override { return true; }  // as long as pieces are found by At
   void Run(const KernelArgs& args, int stage, TaskRange range) const override;
 
  protected:
@@ -66,11 +67,13 @@ class BlockKernel : public Kernel {
 // The address of a piece in an input or in the output.
 template <typename T>
 const T* At(const InputView& view, const BlockPiece& piece) {
-  return view.image<T>(piece.image) + piece.offset;
+  return view.image<T>(piece.image) + piece.offset +
+         piece.block * view.block_shift / static_cast<int64_t>(sizeof(T));
 }
 template <typename T>
 T* At(const OutputView& view, const BlockPiece& piece) {
-  return view.image<T>(piece.image) + piece.offset;
+  return view.image<T>(piece.image) + piece.offset +
+         piece.block * view.block_shift / static_cast<int64_t>(sizeof(T));
 }
 
 }  // namespace tilesmith

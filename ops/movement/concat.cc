@@ -114,6 +114,7 @@ class ConcatKernel : public BlockKernel {
       segments_.back().push_back({-1, used, dims().lanes - used, 0, 0});
     }
   }
+  bool ShiftsBlocks() const override { return false; }
 
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {

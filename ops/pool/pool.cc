@@ -237,6 +237,7 @@ class PoolKernel : public Kernel {
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
+  bool ShiftsBlocks() const override { return true; }
   int64_t ScratchBytes(int threads) const override { return threads * ThreadFloats() * kFloatBytes; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
@@ -247,8 +248,11 @@ class PoolKernel : public Kernel {
       const TapRange taps = rows_.taps[y];
       const int64_t first_row = y * window_.sh - window_.top + taps.first * window_.dh;
       PoolRow row;
-      const int64_t from = block * in_.block_floats() + (taps.first < taps.last ? first_row * row_floats : 0);
-      const int64_t to = block * out_.block_floats() + y * out_.width * out_.lanes;
+      const int64_t bytes = bf16_.used() ? int64_t{sizeof(uint16_t)} : kFloatBytes;
+      const int64_t from = block * (in_.block_floats() + args.inputs[0].block_shift / bytes) +
+                           (taps.first < taps.last ? first_row * row_floats : 0);
+      const int64_t to =
+          block * (out_.block_floats() + args.output.block_shift / bytes) + y * out_.width * out_.lanes;
       row.lanes = out_.lanes;
       row.input_width = in_.width, row.output_width = out_.width;
       row.row_floats = window_.dh * row_floats;

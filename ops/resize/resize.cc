@@ -498,6 +498,7 @@ class ResizeKernel : public Kernel {
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
+  bool ShiftsBlocks() const override { return true; }
 
   // Padding lanes hold zeros, and so does what lies between them.
   void Run(const KernelArgs& args, int, TaskRange range) const override {
@@ -505,12 +506,15 @@ class ResizeKernel : public Kernel {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t y = task % out_.height, plane = task / out_.height;
       const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
-      T* output = args.output.image<T>(image) + block * out_.block_floats() + y * out_row;
+      constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+      T* output = args.output.image<T>(image) +
+                  block * (out_.block_floats() + args.output.block_shift / kBytes) + y * out_row;
       if (nearest_ && task > range.begin && y > 0 && rows_[y].low == rows_[y - 1].low) {
         std::memcpy(output, output - out_row, out_row * sizeof(T));
         continue;
       }
-      const T* input = args.inputs[0].image<T>(image) + block * in_.block_floats();
+      const T* input =
+          args.inputs[0].image<T>(image) + block * (in_.block_floats() + args.inputs[0].block_shift / kBytes);
       loop_({input + rows_[y].low * in_row, input + rows_[y].high * in_row, rows_[y].weight, output,
              out_.lanes, out_.width, columns_.data(), repeat_});
     }

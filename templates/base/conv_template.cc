@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string_view>
 
 #include "layouts/base/fork_gate.h"
+#include "layouts/base/sizes.h"
 #include "layouts/base/stable_hash.h"
 
 namespace tilesmith {
@@ -56,6 +58,33 @@ std::optional<Config> ConvTemplate::WithLayouts(const ConvWorkload& workload, co
   Config moved = config;
   for (const auto& [knob, value] : found->knobs()) moved.Set(knob, value);
   return moved;
+}
+
+std::optional<Config> ConvTemplate::InBands(const ConvWorkload& workload, const Config& config, int64_t rows,
+                                            const Target& cpu) const {
+  const ConfigSpace space = Space(workload, cpu);
+  const auto fits = [&](const Config& banded) {
+    if (!space.WhyInvalid(banded).empty()) return false;
+    const TaskGrid grid = Grid(workload, banded, cpu);
+    const bool placed =
+        grid.height == workload.oh && grid.images == workload.mb && (grid.exact || grid.row_group > 1);
+    return placed && CeilDiv(grid.part_units, grid.row_units) <= std::max(rows, grid.row_group);
+  };
+  Config banded = config;
+  for (const std::string_view knob : {"stream", "partition"})
+    if (banded.Find(knob)) banded.Set(knob, 0);
+  if (fits(banded)) return banded;
+  for (const std::string_view name : {"flat_width", "rows", "tile_rows"}) {
+    const auto knob = std::ranges::find(space.knobs(), name, &Knob::name);
+    if (knob == space.knobs().end()) continue;
+    std::vector<int64_t> values = knob->values;
+    std::ranges::sort(values, std::greater());
+    for (const int64_t value : values) {
+      banded.Set(name, value);
+      if (fits(banded)) return banded;
+    }
+  }
+  return std::nullopt;
 }
 
 Support FitsDisplacements(const ConvWorkload& w, int64_t padding_channels) {

@@ -124,6 +124,15 @@ class ConvTemplate {
     (void)workload, (void)config, (void)cpu;
     return TaskGrid::List(1);
   }
+  // Whether kernels take views whose blocks of channels are shifted (Kernel::ShiftsBlocks).
+  virtual bool ShiftsBlocks() const { return false; }
+  // The config for a region's step (graph_tuner/executor/regions.h), with as few other knobs changed as can
+  // be: one stage, results through the caches, tasks of at most so many rows of an image, or of as few as
+  // are computed together. nullopt where no knob gives that. Knobs are known by their names: "rows" or
+  // "tile_rows" of a task, "flat_width" of pixels taken as a row, "stream" for stores past the caches,
+  // "partition", whose 0 is one stage.
+  std::optional<Config> InBands(const ConvWorkload& workload, const Config& config, int64_t rows,
+                                const Target& cpu) const;
   // The knobs that Layouts depends on; none where all configs have the same layouts.
   virtual std::vector<std::string_view> LayoutKnobs() const { return {}; }
   // Every pair of layouts that the knobs of `space` offer, sorted; some may have no valid config. Empty where

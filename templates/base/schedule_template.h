@@ -43,6 +43,7 @@ struct TemplateParts {
   // Null: the preset with NHWC in its layout knobs and 1 in "oc_inner", where that is valid.
   std::optional<Config> (*rows_preset)(const ConvWorkload& workload, const Target& cpu) = nullptr;
   Schedule (*read)(const ConvWorkload& workload, const Config& config, const Target& cpu);
+  bool shifts_blocks = false;  // as in ConvTemplate::ShiftsBlocks
   // The knobs whose values are the x of the input's and of the output's NCHW[x]c (LayoutOfBlockKnob), which
   // may be one; none: NCHW both.
   std::vector<std::string_view> layout_knobs = {"ic_block", "oc_block"};
@@ -136,6 +137,7 @@ class ScheduleTemplate final : public ConvTemplate {
     return {typed(pair.in, parts_.type_knobs.front()), typed(pair.out, parts_.type_knobs.back())};
   }
   DataType FactorType() const override { return parts_.factors; }
+  bool ShiftsBlocks() const override { return parts_.shifts_blocks; }
   double ErrorFactor(const ConvWorkload& workload, const Config& config) const override {
     return parts_.error_factor ? parts_.error_factor(workload, config) : 1;
   }

@@ -261,6 +261,7 @@ const ConvTemplate& DepthwiseBf16Template() {
                                                           .space = depthwise::Bf16Space,
                                                           .preset = depthwise::Bf16Default,
                                                           .read = depthwise::ReadSchedule,
+                                                          .shifts_blocks = true,
                                                           .layout_knobs = {"block"},
                                                           .type_knobs = {"in_type", "out_type"},
                                                           .error_factor = depthwise::ErrorFactor});
@@ -275,6 +276,7 @@ const ConvTemplate& DepthwiseTemplate() {
                                                           .preset = depthwise::Default,
                                                           .rows_preset = depthwise::RowsDefault,
                                                           .read = depthwise::ReadSchedule,
+                                                          .shifts_blocks = true,
                                                           .layout_knobs = {"block"},
                                                           .error_factor = depthwise::ErrorFactor});
   return instance;

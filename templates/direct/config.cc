@@ -480,6 +480,7 @@ const ConvTemplate& DirectTemplate() {
                                                        .preset = direct::Default<direct::Factors::kF32>,
                                                        .rows_preset = direct::RowsDefault,
                                                        .read = direct::ReadSchedule,
+                                                       .shifts_blocks = true,
                                                        .cycles = direct::CyclesOf});
   return instance;
 }
@@ -492,6 +493,7 @@ const ConvTemplate& DirectBf16Template() {
                                                        .space = direct::Space<direct::Factors::kBf16>,
                                                        .preset = direct::Default<direct::Factors::kBf16>,
                                                        .read = direct::ReadSchedule,
+                                                       .shifts_blocks = true,
                                                        .type_knobs = {"in_type", "out_type"},
                                                        .factors = DataType::kBf16,
                                                        .cycles = direct::CyclesOf});

@@ -243,6 +243,7 @@ const ConvTemplate& WinogradTemplate() {
                                                          .space = winograd::Space,
                                                          .preset = winograd::Default,
                                                          .read = winograd::ReadSchedule,
+                                                         .shifts_blocks = true,
                                                          .error_factor = winograd::ErrorFactor,
                                                          .cycles = winograd::CyclesOf});
   return instance;
@@ -256,6 +257,7 @@ const ConvTemplate& WinogradBf16Template() {
                                                          .space = winograd::Bf16Space,
                                                          .preset = winograd::Bf16Default,
                                                          .read = winograd::ReadSchedule,
+                                                         .shifts_blocks = true,
                                                          .type_knobs = {"in_type", "out_type"},
                                                          .error_factor = winograd::ErrorFactor,
                                                          .bf16_noise = winograd::Bf16Noise,

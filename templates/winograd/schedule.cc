@@ -128,12 +128,16 @@ void MergeProducts(Schedule& g) {
   for (size_t i = 0; i < sorted.size(); ++i) g.places[sorted[i]] = static_cast<int64_t>(i);
 }
 
-int64_t Schedule::InVectorOffset(int64_t vector) const {
-  return ImageStrides(in, workload.ic, workload.ih, workload.iw).ChannelOffset(vector * vector_floats);
+int64_t Schedule::InVectorOffset(int64_t vector, int64_t block_shift) const {
+  const int64_t channel = vector * vector_floats;
+  return ImageStrides(in, workload.ic, workload.ih, workload.iw).ChannelOffset(channel) +
+         channel / in.BlockFor(workload.ic) * block_shift;
 }
 
-int64_t Schedule::OutVectorOffset(int64_t vector) const {
-  return ImageStrides(out, workload.oc, workload.oh, workload.ow).ChannelOffset(vector * vector_floats);
+int64_t Schedule::OutVectorOffset(int64_t vector, int64_t block_shift) const {
+  const int64_t channel = vector * vector_floats;
+  return ImageStrides(out, workload.oc, workload.oh, workload.ow).ChannelOffset(channel) +
+         channel / out.BlockFor(workload.oc) * block_shift;
 }
 
 TaskGrid GridOfBlocks(const Schedule& g, int64_t channel_parts) {

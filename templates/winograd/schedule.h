@@ -68,8 +68,8 @@ struct Schedule {
   // at pixel 0.
   int64_t in_pixel_bytes() const { return in.BlockFor(workload.ic) * in.element_bytes(); }
   int64_t out_pixel_bytes() const { return out.BlockFor(workload.oc) * out.element_bytes(); }
-  int64_t InVectorOffset(int64_t vector) const;
-  int64_t OutVectorOffset(int64_t vector) const;
+  int64_t InVectorOffset(int64_t vector, int64_t block_shift) const;
+  int64_t OutVectorOffset(int64_t vector, int64_t block_shift) const;
 };
 
 // Makes the products of a schedule merged: M[sum of rows][sum of columns] instead of M[xi].

@@ -38,6 +38,7 @@ void DeclarePlanning(Args& args, GraphTuningArguments* arguments) {
             "Estimate transforms between two sizes that were measured, instead of measuring them");
   args.Flag("--no-fusion", &arguments->no_fusion,
             "Compute every layer by itself, whatever fused records the log has");
+  args.Flag("--no-regions", &arguments->no_regions, "Compute no layers depth first, band by band");
   args.Choice("--input-layout", &arguments->input_layout, {"NCHW", "NHWC"},
               "Of the network's inputs (default NCHW)");
   args.Choice("--output-layout", &arguments->output_layout, {"NCHW", "NHWC"},
@@ -79,6 +80,7 @@ GraphTuneOptions TuningOptions(const GraphTuningArguments& arguments, const Devi
   options.threads = machine->threads();
   options.model = arguments.model.model;
   options.fusion = !arguments.no_fusion;
+  options.regions = !arguments.no_regions && options.cpu.device == kCpuDevice;
   options.precision = arguments.machine.precision;
   options.ends = {Layout::Parse(arguments.input_layout), Layout::Parse(arguments.output_layout)};
   options.progress = [sinks, began = 0.0](size_t done, size_t total) mutable {

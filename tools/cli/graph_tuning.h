@@ -20,7 +20,7 @@ struct GraphTuningArguments {
   std::string log_path, costs_path;
   std::string machine_costs_path = {};  // CostOptions::machine_path
   std::string input_layout = "NCHW", output_layout = "NCHW";
-  bool no_fusion = false, interpolate_costs = false, any_machine = false;
+  bool no_fusion = false, no_regions = false, interpolate_costs = false, any_machine = false;
 };
 void DeclareGraphTuning(Args& args, GraphTuningArguments* arguments);
 // The same without what is about the log.

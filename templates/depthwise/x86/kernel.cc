@@ -14,6 +14,7 @@ class DepthwiseKernel : public ConvKernel {
 
   int64_t Tasks(int) const override { return Grid(0).tasks(); }
   TaskGrid Grid(int) const override { return GridOf(schedule_); }
+  bool ShiftsBlocks() const override { return true; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const int64_t row_blocks = schedule_.row_blocks(), vector_blocks = schedule_.vector_blocks();
@@ -25,7 +26,11 @@ class DepthwiseKernel : public ConvKernel {
       const int64_t first =
           (rows_outside ? task % vector_blocks : task / row_blocks % vector_blocks) * vectors;
       Planes::Image image = {args.inputs[0].image<float>(n), args.output.image<float>(n)};
-      if (schedule_.rows.workload.post.sum) image.residual = args.inputs[1].image<float>(n);
+      image.source_shift = args.inputs[0].block_shift, image.output_shift = args.output.block_shift;
+      if (schedule_.rows.workload.post.sum) {
+        image.residual = args.inputs[1].image<float>(n);
+        image.residual_shift = args.inputs[1].block_shift;
+      }
       planes_.Run(image, first, std::min(vectors, schedule_.vectors - first), rows);
     }
   }

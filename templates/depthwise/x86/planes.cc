@@ -521,13 +521,13 @@ void PackPairs(const RowGeometry& g, const float* from, float* to) {
   }
 }
 
-int64_t OffsetBytes(const ChannelStrides& strides, int64_t v) {
-  return v / strides.vectors_per_block * strides.block_bytes +
+int64_t OffsetBytes(const ChannelStrides& strides, int64_t v, int64_t block_shift) {
+  return v / strides.vectors_per_block * (strides.block_bytes + block_shift) +
          v % strides.vectors_per_block * strides.vector_bytes;
 }
 
-int64_t StepBytes(const ChannelStrides& strides) {
-  return strides.vectors_per_block == 1 ? strides.block_bytes : strides.vector_bytes;
+int64_t StepBytes(const ChannelStrides& strides, int64_t block_shift) {
+  return strides.vectors_per_block == 1 ? strides.block_bytes + block_shift : strides.vector_bytes;
 }
 
 constexpr int64_t kFixedBytes = 4096;  // prologue, constants, jumps
@@ -625,15 +625,21 @@ int64_t Planes::EvenUntil(const ChannelStrides& strides, int64_t v) const {
 void Planes::RunEven(const Image& image, const Variant& variant, const Vectors& vectors,
                      int64_t row_block) const {
   const RowGeometry& rows = schedule_.rows;
-  const int64_t out = OffsetBytes(schedule_.out, vectors.first);
+  const bool sum = rows.workload.post.sum;
+  if (sum && image.residual_shift != image.output_shift && vectors.count > 1) {
+    for (int64_t v = 0; v < vectors.count; ++v) RunEven(image, variant, {vectors.first + v, 1}, row_block);
+    return;
+  }
   PlaneArgs args;
-  args.source = BytesPast(image.source, OffsetBytes(schedule_.in, vectors.first));
-  args.output = BytesPast(image.output, out);
-  if (rows.workload.post.sum) args.residual = BytesPast(image.residual, out);
+  args.source = BytesPast(image.source, OffsetBytes(schedule_.in, vectors.first, image.source_shift));
+  args.output = BytesPast(image.output, OffsetBytes(schedule_.out, vectors.first, image.output_shift));
+  if (sum)
+    args.residual =
+        BytesPast(image.residual, OffsetBytes(schedule_.out, vectors.first, image.residual_shift));
   args.weights = weights_.floats() + vectors.first * PlaneWeights(rows) * rows.vector_floats;
   args.bias = bias_.floats() + vectors.first * rows.vector_floats;
-  args.source_step = StepBytes(schedule_.in);
-  args.output_step = StepBytes(schedule_.out);
+  args.source_step = StepBytes(schedule_.in, image.source_shift);
+  args.output_step = StepBytes(schedule_.out, image.output_shift);
   args.planes = vectors.count;
   args.source_row = rows.in_row_bytes;
   args.output_row = rows.out_row_bytes;
@@ -653,8 +659,8 @@ void Planes::FillPadding(const Image& image, int64_t row_block) const {
   for (int64_t v = schedule_.vectors; v < schedule_.vectors + schedule_.padding_vectors; ++v) {
     for (int64_t row = first; row < last; ++row) {
       for (int64_t column = 0; column < rows.workload.ow; ++column) {
-        const int64_t offset =
-            OffsetBytes(schedule_.out, v) + row * rows.out_row_bytes + column * rows.out_pixel_bytes;
+        const int64_t offset = OffsetBytes(schedule_.out, v, image.output_shift) + row * rows.out_row_bytes +
+                               column * rows.out_pixel_bytes;
         std::memset(BytesPast(image.output, offset), 0, static_cast<size_t>(schedule_.out.vector_bytes));
       }
     }

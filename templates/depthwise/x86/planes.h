@@ -146,6 +146,7 @@ class Planes {
     const float* source = nullptr;
     float* output = nullptr;
     const float* residual = nullptr;
+    int64_t source_shift = 0, output_shift = 0, residual_shift = 0;  // from block to block (InputView)
   };
   // Output rows of row block `row_block`, vectors [first, first + count) of channels; the padding channels
   // behind the last vector too. Thread-safe for disjoint outputs.

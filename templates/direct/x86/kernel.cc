@@ -28,6 +28,10 @@ struct InputRows {
   int64_t block_bytes = 0;  // from one block to the next
 };
 
+struct RowSpan {
+  int64_t first = 0, last = 0;
+};
+
 class PreparedInput {
  public:
   PreparedInput(const Schedule& schedule, const Target& cpu, const ConvWeights& weights);
@@ -35,7 +39,7 @@ class PreparedInput {
   // Memory for one thread's rows: whole cache lines.
   int64_t ThreadBytes() const { return rows_bytes_ + line_bytes_; }
   // Transforms what the output rows [first, last) of `image` read, into `to`. Thread-safe.
-  InputRows Prepare(const std::byte* image, int64_t first, int64_t last, std::byte* to) const;
+  InputRows Prepare(const InputView& view, int64_t image, RowSpan rows, std::byte* to) const;
 
  private:
   // `pixels` pixels of a block; as bf16 by way of a line of floats where there are input ops.
@@ -64,13 +68,15 @@ PreparedInput::PreparedInput(const Schedule& schedule, const Target& cpu, const 
   shift_ = FloatsPart(weights.parts, weights.shift, w.ic, blocks_ * block_);
 }
 
-InputRows PreparedInput::Prepare(const std::byte* image, int64_t first, int64_t last, std::byte* to) const {
+InputRows PreparedInput::Prepare(const InputView& view, int64_t image, RowSpan output, std::byte* to) const {
   const ConvWorkload& w = schedule_.workload;
+  const auto [first, last] = output;
   const int64_t top = std::max<int64_t>(first * w.sh - w.ph, 0);
   const int64_t bottom = std::min(schedule_.ih, (last - 1) * w.sh - w.ph + (w.kh - 1) * (w.dh + 1) + 1);
   const int64_t stored_row_bytes = schedule_.iw * block_ * schedule_.in.element_bytes();
   for (int64_t b = 0; b < blocks_ && top < bottom; ++b) {
-    const std::byte* from = image + (b * schedule_.ih + top) * stored_row_bytes;
+    const std::byte* from =
+        view.image<std::byte>(image) + (b * schedule_.ih + top) * stored_row_bytes + b * view.block_shift;
     std::byte* rows = to + b * most_rows_ * schedule_.in_row_bytes;
     if (schedule_.config.factors == Factors::kF32) {
       PrepareFloats(from, reinterpret_cast<float*>(rows), b, (bottom - top) * schedule_.iw);
@@ -128,6 +134,7 @@ class DirectKernel : public ConvKernel {
 
   int64_t Tasks(int) const override { return Grid(0).tasks(); }
   TaskGrid Grid(int) const override { return GridOf(schedule_); }
+  bool ShiftsBlocks() const override { return true; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     InputRows rows;
@@ -165,9 +172,9 @@ class DirectKernel : public ConvKernel {
 
   // The input of a task: the image itself, or what the input ops make of the rows it reads.
   InputRows RowsOf(const KernelArgs& args, const Task& task, int thread) const {
-    const auto* image = args.inputs[0].image<std::byte>(task.image);
-    if (!prepared_) return {reinterpret_cast<const float*>(image), 0, schedule_.in_block_bytes};
-    return prepared_->Prepare(image, FirstRow(task), LastRow(task),
+    const InputView& view = args.inputs[0];
+    if (!prepared_) return {view.image<float>(task.image), 0, schedule_.in_block_bytes + view.block_shift};
+    return prepared_->Prepare(view, task.image, {FirstRow(task), LastRow(task)},
                               args.scratch_at<std::byte>(thread * ThreadBytes()));
   }
 
@@ -197,6 +204,7 @@ class DirectKernel : public ConvKernel {
     const int64_t row_weights = RowWeights(schedule_, chunk, pass.block_channels);
     const int64_t tail_row_weights = RowWeights(schedule_, chunk, pass.tail_channels);
     const int64_t block = schedule_.in.BlockFor(w.ic);
+    const int64_t out_block = chunk.first_channel / schedule_.out.BlockFor(w.oc);
 
     RowArgs row_args = kernels_.Args();
     row_args.source = BytesPast(rows.data, in_channel / block * rows.block_bytes +
@@ -206,9 +214,14 @@ class DirectKernel : public ConvKernel {
                           first * (pass.blocks > 0 ? row_weights : tail_row_weights);
     const int64_t word_bytes = schedule_.config.weight_word_bytes();
     row_args.weights = BytesPast(packed_.weights.floats(), words * word_bytes);
-    row_args.output = BytesPast(args.output.image<float>(task.image), out_offset);
+    row_args.output =
+        BytesPast(args.output.image<float>(task.image), out_offset + out_block * args.output.block_shift);
+    row_args.next_out_block += args.output.block_shift;
     if (w.post.sum) {
-      row_args.residual = BytesPast(args.inputs[1].image<float>(task.image), out_offset);
+      const InputView& residual = args.inputs[1];
+      row_args.residual =
+          BytesPast(residual.image<float>(task.image), out_offset + out_block * residual.block_shift);
+      row_args.next_residual_block += residual.block_shift;
     }
     row_args.bias = packed_.bias.floats() + packed_.bias_offsets[task.chunk];
     row_args.kernel_rows = last - first;

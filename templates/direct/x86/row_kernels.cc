@@ -46,11 +46,13 @@ RowGenerator::RowGenerator(const Schedule& schedule, const Target& cpu, size_t b
 
 template <typename Visit>
 void RowGenerator::ForEachVector(const Reg64& start, int first, int last, const Visit& visit) {
+  const size_t next_block =
+      start == kResidual ? offsetof(RowArgs, next_residual_block) : offsetof(RowArgs, next_out_block);
   int64_t blocks = 0;
   for (int v = first; v < last; ++v) {
     const RowVariant::Place& place = variant_->places[v];
     if (place.blocks > 0 && blocks == 0) mov(kBlockOutput, start);
-    for (; blocks < place.blocks; ++blocks) add(kBlockOutput, ptr[kArgs + offsetof(RowArgs, next_out_block)]);
+    for (; blocks < place.blocks; ++blocks) add(kBlockOutput, ptr[kArgs + next_block]);
     visit(v, blocks == 0 ? start : kBlockOutput, place.bytes);
   }
 }
@@ -342,7 +344,7 @@ RowVariant VariantOf(const Schedule& g, const Chunk& chunk, size_t pass) {
 PartKey CodeKey(const Schedule& g, const Target& cpu, const std::vector<RowVariant>& variants) {
   const ConvWorkload& w = g.workload;
   const DirectConfig& c = g.config;
-  PartKey key("direct rows");
+  PartKey key("direct rows 2");
   key.Add(cpu.isa, w.kh > 1, w.kw, w.sw, w.pw, w.dw, w.post.bias, w.post.sum)
       .Add(ActivationToString(w.post.activation))
       .Add(c.broadcast, c.ic_unroll, c.prefetch, c.factors, c.in_type, c.out_type, c.weight_type)
@@ -397,7 +399,7 @@ RowKernels::RowKernels(const Schedule& g, const Target& cpu, KernelParts* parts)
 RowArgs RowKernels::Args() const {
   RowArgs args;
   args.next_row = next_row_;
-  args.next_out_block = next_out_block_;
+  args.next_out_block = args.next_residual_block = next_out_block_;
   args.tile_counts = tile_counts_.data();
   return args;
 }

@@ -45,6 +45,7 @@ struct RowArgs {
   int64_t tail_weights = 0;         // correction from a full block's to the tail block's first valid row
   int64_t next_row = 0;             // from an input row to the one that the next kernel row meets
   int64_t next_out_block = 0;       // from a block of output channels to the next one
+  int64_t next_residual_block = 0;  // likewise
   const int64_t* tile_counts = nullptr;  // of each run of tiles
 };
 using RowKernel = void (*)(const RowArgs*);

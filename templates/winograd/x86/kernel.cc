@@ -33,6 +33,7 @@ class WinogradKernel : public ConvKernel {
   int Stages() const override { return g_.config.partition == Partition::kTileBlocks ? 1 : 3; }
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  bool ShiftsBlocks() const override { return true; }
   TaskGrid Grid(int stage) const override {
     TaskGrid grid = GridOf(g_);
     if (stage == 0 && Stages() > 1) grid.channels = g_.in_vectors;

@@ -457,7 +457,7 @@ void TileTransforms::TransformInput(const KernelArgs& args, int64_t vector, cons
                                     std::byte* v) const {
   const ConvWorkload& w = g_.workload;
   const InputView& view = args.inputs[0];
-  const std::byte* plane = view.image<std::byte>(part.image) + g_.InVectorOffset(vector);
+  const std::byte* plane = view.image<std::byte>(part.image) + g_.InVectorOffset(vector, view.block_shift);
   const int64_t top = part.row * g_.input_step() - w.ph;
   const InputKernel* kernels = &inputs_[g_.in_rows.of_tile[part.row] * g_.in_columns.kinds.size()];
   for (int64_t x = part.column; x < part.end;) {
@@ -472,10 +472,13 @@ void TileTransforms::TransformInput(const KernelArgs& args, int64_t vector, cons
 void TileTransforms::TransformOutput(const KernelArgs& args, int64_t vector, const RowPart& part,
                                      const float* m) const {
   const ConvWorkload& w = g_.workload;
-  const int64_t channel_offset = g_.OutVectorOffset(vector);
-  std::byte* plane = args.output.image<std::byte>(part.image) + channel_offset;
-  const std::byte* residual =
-      w.post.sum ? args.inputs[1].image<std::byte>(part.image) + channel_offset : plane;
+  std::byte* plane =
+      args.output.image<std::byte>(part.image) + g_.OutVectorOffset(vector, args.output.block_shift);
+  const std::byte* residual = plane;
+  if (w.post.sum) {
+    const InputView& view = args.inputs[1];
+    residual = view.image<std::byte>(part.image) + g_.OutVectorOffset(vector, view.block_shift);
+  }
   const bool partial = (vector + 1) * g_.vector_floats > w.oc;
   const size_t columns = g_.out_columns.kinds.size();
   size_t first_kernel = (partial ? g_.out_rows.kinds.size() : 0) + g_.out_rows.of_tile[part.row];
@@ -502,7 +505,8 @@ bool TileTransforms::Streams(const KernelArgs& args) const {
 void TileTransforms::ClearPadding(const KernelArgs& args, const RowPart& part) const {
   const ConvWorkload& w = g_.workload;
   const int64_t tile = g_.config.tile;
-  std::byte* plane = args.output.image<std::byte>(part.image) + g_.OutVectorOffset(g_.out_vectors);
+  std::byte* plane =
+      args.output.image<std::byte>(part.image) + g_.OutVectorOffset(g_.out_vectors, args.output.block_shift);
   const int64_t bytes = g_.zero_vectors * g_.vector_floats * g_.out.element_bytes();
   for (int64_t y = part.row * tile; y < std::min(w.oh, (part.row + 1) * tile); ++y) {
     for (int64_t x = part.column * tile; x < std::min(w.ow, part.end * tile); ++x) {

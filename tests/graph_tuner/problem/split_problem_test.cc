@@ -148,7 +148,7 @@ TEST(SplitProblem, APlanThatRanCostsWhatItTook) {
     for (const NodePlan& node : plan.nodes) {
       const double seconds = node.predicted_seconds * (0.3 + 2 * HashFraction(node.node, seed));
       took += seconds;
-      const DealtTasks dealt{node.split, 1, node.crossing_seconds};
+      const DealtTasks dealt{.split = node.split, .crossing_seconds = node.crossing_seconds};
       if (node.record)
         corrections.LearnConv(node.node, *node.record, seconds, dealt);
       else

@@ -1,0 +1,435 @@
+#include "graph_tuner/refine/region_plans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "graph_tuner/costs/layout_forms.h"
+#include "graph_tuner/executor/neighbour_waits.h"
+#include "graph_tuner/plan/concat_slices.h"
+#include "graph_tuner/problem/region_choice.h"
+#include "layouts/base/check.h"
+#include "layouts/base/sizes.h"
+#include "ops/conv/conv.h"
+#include "ops/dense/tasks.h"
+
+namespace tilesmith {
+namespace {
+
+using NodeId = Graph::NodeId;
+
+// Bands of an image, and the part of a second-level cache that a region's buffers may take: the last class
+// saves memory where rows are too long for it.
+struct BandClass {
+  int64_t bands;
+  double cache_share;
+};
+constexpr BandClass kBandClasses[] = {{96, 0.75}, {48, 0.75}, {24, 0.75}, {48, 8}};
+constexpr size_t kClasses = std::size(kBandClasses);
+
+// How a node is computed in a region.
+struct Banded {
+  LayoutPair layouts;
+  std::optional<Record> record;
+};
+
+int64_t BandRows(int64_t height, size_t band_class) {
+  return std::max<int64_t>(1, CeilDiv(height, kBandClasses[band_class].bands));
+}
+
+class Regions {
+ public:
+  Regions(const Graph& graph, const Plan& plan, const Candidates& candidates, const Target& cpu)
+      : graph_(graph), plan_(plan), candidates_(candidates), cpu_(cpu), planned_(graph.size(), nullptr) {
+    for (const NodePlan& node : plan.nodes) planned_[*graph.Find(node.node)] = &node;
+    for (const auto& [conv, pair] : FindFusedNodes(graph, plan)) first_[conv] = pair.first;
+    for (size_t c = 0; c < kClasses; ++c) {
+      std::vector<std::optional<Banded>>& of_class = banded_.emplace_back();
+      for (NodeId id = 0; id < graph.size(); ++id) of_class.push_back(BandedAs(id, c));
+    }
+  }
+
+  const NodePlan* planned(NodeId id) const { return planned_[id]; }
+  const std::optional<Banded>& banded(NodeId id, size_t band_class) const { return banded_[band_class][id]; }
+
+  // What the node's kernel reads, by slot: of two that are fused what the first one does.
+  std::vector<NodeId> Inputs(NodeId id) const {
+    std::vector<NodeId> inputs = graph_.Inputs(id);
+    if (const auto fused = first_.find(id); fused != first_.end())
+      inputs[0] = graph_.Inputs(fused->second)[0];
+    return inputs;
+  }
+  bool IsFusedAway(NodeId id) const { return planned_[id] && !planned_[id]->fused_into.empty(); }
+
+  std::optional<RowWindows> RowsRead(NodeId id, size_t slot) const {
+    const NodePlan* node = planned_[id];
+    std::vector<Shape> shapes;
+    for (const NodeId input : Inputs(id)) shapes.push_back(graph_.node(input).shape);
+    const Shape& result = graph_.node(id).shape;
+    if (node == nullptr) return std::nullopt;
+    if (const auto* conv = graph_.As<ConvolutionOp>(id)) {
+      const ConvWorkload& workload = node->record ? node->record->workload : conv->workload();
+      if (workload.product) return std::nullopt;
+      return slot == 0 ? std::optional(WindowsOf(workload)) : SameRows(slot, shapes, result);
+    }
+    return graph_.node(id).op->RowsReadOf(slot, shapes, result);
+  }
+
+  // Bytes of a thread's buffer for the node's result.
+  double BufferBytes(NodeId id, size_t band_class) const {
+    constexpr double kSlack = 1.5;  // as ScheduleRegion gives it
+    const Shape& shape = graph_.node(id).shape;
+    int64_t window = 1;
+    for (const NodeId reader : Readers(id)) {
+      const std::vector<NodeId> inputs = Inputs(reader);
+      for (size_t slot = 0; slot < inputs.size(); ++slot) {
+        if (inputs[slot] != id) continue;
+        if (const auto rows = RowsRead(reader, slot)) {
+          const RowRange read = tilesmith::RowsRead(*rows, {shape[2], shape[2] + 1}, 1 << 30);
+          window = std::max(window, read.last - read.first);
+        }
+      }
+    }
+    const auto row_bytes = static_cast<double>(PaddedBytes(shape, banded(id, band_class)->layouts.out)) /
+                           static_cast<double>(shape[0] * shape[2]);
+    const int64_t rows = std::min(shape[2], BandRows(shape[2], band_class) + window - 1);
+    return kSlack * static_cast<double>(rows) * row_bytes;
+  }
+  double Capacity(size_t band_class) const {
+    return kBandClasses[band_class].cache_share * static_cast<double>(cpu_.l2_bytes);
+  }
+
+  // Whoever reads the tensor by a step of its own.
+  std::vector<NodeId> Readers(NodeId id) const {
+    std::vector<NodeId> readers;
+    for (const NodeId consumer : graph_.Consumers(id)) {
+      NodeId reader = consumer;
+      if (IsFusedAway(consumer)) reader = *graph_.Find(planned_[consumer]->fused_into);
+      if (std::ranges::find(readers, reader) == readers.end()) readers.push_back(reader);
+    }
+    return readers;
+  }
+
+  // Whether a region's node takes what another one makes as it is, row by row.
+  bool Streams(NodeId id, size_t slot, size_t band_class) const {
+    const NodeId from = Inputs(id)[slot];
+    if (!banded(id, band_class) || !banded(from, band_class) || !RowsRead(id, slot)) return false;
+    const LayoutPair& layouts = banded(id, band_class)->layouts;
+    const bool is_conv = graph_.As<ConvolutionOp>(id) != nullptr;
+    const Layout read = is_conv ? (slot == 0 ? layouts.in : layouts.out)
+                                : TensorLayout(graph_.node(from), InputOrder(graph_.node(id), layouts.out));
+    return SameForm(graph_.node(from).shape, banded(from, band_class)->layouts.out, read);
+  }
+
+  // Whether regions (by node; -1 for none) can be computed one behind the other: none needs what others make
+  // of its own results; and whether their nodes read each other by rows.
+  bool AreRegions(const std::vector<int>& region_of, const std::vector<size_t>& classes) const {
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const std::vector<NodeId> inputs = Inputs(id);
+      for (size_t slot = 0; slot < inputs.size() && region_of[id] >= 0; ++slot)
+        if (region_of[inputs[slot]] == region_of[id] && !Streams(id, slot, classes[id])) return false;
+    }
+    return InOrder(region_of);
+  }
+
+  // The plan with these regions, those of one node left out; `classes`: by node.
+  Plan Make(const std::vector<int>& region_of, const std::vector<size_t>& classes) const {
+    Plan made = WithoutRegions(plan_);
+    std::map<int, int> numbers, sizes;
+    std::map<int, std::pair<NodeId, size_t>> last;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (region_of[id] < 0) continue;
+      ++sizes[region_of[id]];
+      last[region_of[id]] = {id, classes[id]};
+    }
+    for (NodePlan& node : made.nodes) {
+      const NodeId id = *graph_.Find(node.node);
+      const int region = region_of[id];
+      if (region < 0 || sizes[region] < 2) continue;
+      const auto [number, is_new] = numbers.try_emplace(region, static_cast<int>(made.regions.size()) + 1);
+      if (is_new) {
+        const auto& [end, band_class] = last[region];
+        made.regions.push_back({BandRows(graph_.node(end).shape[2], band_class)});
+      }
+      const Banded& banded = *banded_[classes[id]][id];
+      node.region = number->second;
+      node.layouts = banded.layouts;
+      node.record = banded.record;
+      node.split = Split::kRows;
+    }
+    return made;
+  }
+
+ private:
+  // What fits the second-level caches together with as much else is there when it is read.
+  bool IsLarge(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (node.shape.size() != 4 || node.op->Type() == "Constant") return false;
+    const double share = static_cast<double>(PaddedBytes(node.shape, TensorLayout(node, Layout::Nchw()))) /
+                         static_cast<double>(plan_.threads);
+    return share > 0.5 * static_cast<double>(cpu_.l2_bytes);
+  }
+
+  bool InOrder(const std::vector<int>& region_of) const {
+    const auto unit_of = [&](NodeId id) {
+      const int region = region_of[id];
+      return region < 0 ? static_cast<int>(id) : static_cast<int>(graph_.size()) + region;
+    };
+    std::map<int, std::set<int>> readers;
+    std::map<int, int> waits;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      waits.try_emplace(unit_of(id), 0);
+      for (const NodeId input : Inputs(id)) {
+        if (unit_of(input) != unit_of(id) && readers[unit_of(input)].insert(unit_of(id)).second)
+          ++waits[unit_of(id)];
+      }
+    }
+    std::vector<int> ready;
+    for (const auto& [unit, count] : waits)
+      if (count == 0) ready.push_back(unit);
+    size_t done = 0;
+    while (!ready.empty()) {
+      const int unit = ready.back();
+      ready.pop_back();
+      ++done;
+      for (const int reader : readers[unit])
+        if (--waits[reader] == 0) ready.push_back(reader);
+    }
+    return done == waits.size();
+  }
+
+  std::optional<Banded> BandedAs(NodeId id, size_t band_class) const {
+    const NodePlan* node = planned_[id];
+    const Shape& shape = graph_.node(id).shape;
+    if (node == nullptr || IsFusedAway(id) || shape.size() != 4 || shape[2] < 2) return std::nullopt;
+    const Op& op = *graph_.node(id).op;
+    if (op.IsView() || graph_.As<MatMulOp>(id)) return std::nullopt;
+    const std::vector<NodeId> sources = Inputs(id);
+    if (!IsLarge(id) && std::ranges::none_of(sources, [&](NodeId from) { return IsLarge(from); }))
+      return std::nullopt;
+    const int64_t rows = BandRows(shape[2], band_class);
+    if (node->record) return BandedConv(*node, rows);
+    if (graph_.As<ConvolutionOp>(id) || !op.HasFastKernel()) return std::nullopt;
+    const std::vector<NodeId> inputs = graph_.Inputs(id);
+    bool any = false;
+    for (size_t slot = 0; slot < inputs.size(); ++slot) any = any || RowsRead(id, slot).has_value();
+    if (!any) return std::nullopt;
+    const Layout planned =
+        node->layouts.in.type() == DataType::kF32 || node->layouts.in.type() == DataType::kBf16
+            ? node->layouts.in
+            : InputOrder(graph_.node(id), node->layouts.out);
+    for (const Layout& layout : {planned, Layout::Nhwc().WithType(planned.type())})
+      if (RunsInBands(id, layout)) return Banded{NodeLayouts(graph_, id, layout, layout), std::nullopt};
+    return std::nullopt;
+  }
+
+  bool RunsInBands(NodeId id, const Layout& layout) const {
+    const Op& op = *graph_.node(id).op;
+    const Shape& shape = graph_.node(id).shape;
+    if (ConcatIsSliceable(graph_, id, layout) || !NodeRunsIn(graph_, id, layout)) return false;
+    KernelRequest request{.inputs = graph_.InputShapes(id),
+                          .output = shape,
+                          .layout = TensorLayout(graph_.node(id), layout),
+                          .cpu = cpu_};
+    for (const NodeId input : graph_.Inputs(id))
+      request.input_types.push_back(TensorLayout(graph_.node(input), layout).type());
+    if (!op.KernelTakes(request.input_types)) return false;
+    const std::unique_ptr<Kernel> kernel = MakeOpKernel(op, request);
+    const TaskGrid grid = kernel->Grid(0);
+    const bool blocks = layout.Blocks(shape[1]) > 1;
+    return kernel->Stages() == 1 && grid.exact && grid.height == shape[2] && grid.images == shape[0] &&
+           (!blocks || kernel->ShiftsBlocks());
+  }
+
+  std::optional<Banded> BandedConv(const NodePlan& node, int64_t rows) const {
+    const ConvWorkload& workload = node.record->workload;
+    if (workload.product) return std::nullopt;
+    std::vector<Record> records = {*node.record};
+    if (const auto found = candidates_.find(WorkloadToString(workload)); found != candidates_.end())
+      records.insert(records.end(), found->second.begin(), found->second.end());
+    // What is much slower by itself than the plan's own does not get faster by being near its neighbours.
+    constexpr double kSlack = 1.2;
+    const double most = kSlack * node.record->seconds;
+    if (most > 0)
+      std::erase_if(records,
+                    [&](const Record& record) { return record.seconds == 0 || record.seconds > most; });
+    std::ranges::stable_sort(records.begin() + 1, records.end(), {}, &Record::seconds);
+    const auto same_types = [&](const LayoutPair& layouts) {
+      return layouts.in.type() == node.layouts.in.type() && layouts.out.type() == node.layouts.out.type();
+    };
+    if (most == 0 && node.layouts.in.type() == DataType::kF32 && node.layouts.out.type() == DataType::kF32)
+      records.push_back(DefaultRecord(workload, cpu_, plan_.threads, DefaultStyle::kRows));
+    for (Record& record : records) {
+      const bool whole_rows =
+          record.layouts.in.Blocks(workload.ic) == 1 && record.layouts.out.Blocks(workload.oc) == 1;
+      const ConvTemplate& conv_template = FindConvTemplate(record.template_name);
+      if (!same_types(record.layouts) || !(whole_rows || conv_template.ShiftsBlocks())) continue;
+      std::optional<Config> config = conv_template.InBands(workload, record.config, rows, cpu_);
+      if (!config) continue;
+      if (record.config != *config) record.tuner = "bands";
+      record.config = *std::move(config);
+      return Banded{record.layouts, std::move(record)};
+    }
+    return std::nullopt;
+  }
+
+  const Graph& graph_;
+  const Plan& plan_;
+  const Candidates& candidates_;
+  const Target& cpu_;
+  std::vector<const NodePlan*> planned_;                    // by id
+  std::map<NodeId, NodeId> first_;                          // what is fused in front of a conv
+  std::vector<std::vector<std::optional<Banded>>> banded_;  // by class and id
+};
+
+// Greedily: each node joins the region of one of its producers while there is room, or begins one.
+std::vector<int> LargestRegions(const Graph& graph, const Regions& regions, size_t band_class) {
+  std::vector<int> region_of(graph.size(), -1);
+  const std::vector<size_t> classes(graph.size(), band_class);
+  std::vector<double> used;  // by region: bytes
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (!regions.banded(id, band_class)) continue;
+    const double bytes = regions.BufferBytes(id, band_class);
+    const std::vector<NodeId> inputs = regions.Inputs(id);
+    for (size_t slot = 0; slot < inputs.size() && region_of[id] < 0; ++slot) {
+      const int region = region_of[inputs[slot]];
+      if (region < 0) continue;
+      if (used[static_cast<size_t>(region)] > regions.Capacity(band_class)) continue;
+      region_of[id] = region;
+      if (!regions.AreRegions(region_of, classes)) region_of[id] = -1;
+    }
+    if (region_of[id] < 0) {
+      region_of[id] = static_cast<int>(used.size());
+      used.push_back(0);
+    }
+    used[static_cast<size_t>(region_of[id])] += bytes;
+  }
+  return region_of;
+}
+
+// Of each node what its step took, in its share of a run; and of each tensor what its conversions did.
+struct Taken {
+  std::map<std::string, double> nodes, conversions;
+};
+Taken TakenBy(const PlanMeasurement& measurement) {
+  Taken taken;
+  const double share = ShareScale(measurement);
+  for (const StepProfile& step : measurement.steps)
+    (step.conversion ? taken.conversions : taken.nodes)[step.node] += step.seconds * share;
+  return taken;
+}
+
+}  // namespace
+
+std::vector<RegionVariant> RegionVariants(const Graph& graph, const Plan& plan, const Candidates& candidates,
+                                          const Target& cpu) {
+  const Plan base = WithoutRegions(plan);
+  const Regions regions(graph, base, candidates, cpu);
+  std::vector<RegionVariant> variants;
+  for (size_t c = 0; c < kClasses; ++c) {
+    Plan made = regions.Make(LargestRegions(graph, regions, c), std::vector<size_t>(graph.size(), c));
+    const auto same = [&](const RegionVariant& other) { return SameSchedules(other.plan, made); };
+    if (!made.regions.empty() && std::ranges::none_of(variants, same))
+      variants.push_back({c, std::move(made)});
+  }
+  return variants;
+}
+
+Plan WithBestRegions(const Graph& graph, const Plan& plan, const PlanMeasurement& measurement,
+                     const std::vector<RegionVariant>& variants,
+                     const std::vector<PlanMeasurement>& of_variants, const Candidates& candidates,
+                     CostSource& costs, const Target& cpu) {
+  TILESMITH_CHECK(variants.size() == of_variants.size(), "{} variants", variants.size());
+  const Plan base = WithoutRegions(plan);
+  const Regions regions(graph, base, candidates, cpu);
+  const Taken planned = TakenBy(measurement);
+  const auto seconds_in = [](const std::map<std::string, double>& taken, const std::string& name) {
+    const auto found = taken.find(name);
+    return found == taken.end() ? 0.0 : found->second;
+  };
+  std::vector<RegionNode> nodes(graph.size());
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    RegionNode& node = nodes[id];
+    node.name = graph.node(id).name;
+    node.planned_seconds = seconds_in(planned.nodes, node.name);
+    node.inside.resize(kClasses);
+    node.must_exist = graph.IsOutput(id);
+  }
+  for (size_t v = 0; v < variants.size(); ++v) {
+    const size_t c = variants[v].band_class;
+    const Taken taken = TakenBy(of_variants[v]);
+    for (const NodePlan& node : variants[v].plan.nodes) {
+      if (node.region == 0) continue;
+      const NodeId id = *graph.Find(node.node);
+      const double levels = kRegionLevels * regions.BufferBytes(id, c) / regions.Capacity(c);
+      nodes[id].inside[c] =
+          RegionNode::Inside{seconds_in(taken.nodes, node.node),
+                             static_cast<int>(std::min<double>(levels + 0.5, 2 * kRegionLevels))};
+    }
+  }
+  // A tensor that is written or read where it is not hot costs some of what copying it does.
+  constexpr double kTouch = 0.25;
+  std::vector<RegionEdge> edges;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (regions.IsFusedAway(id)) continue;
+    const std::vector<NodeId> inputs = regions.Inputs(id);
+    for (size_t slot = 0; slot < inputs.size(); ++slot) {
+      const NodeId from = inputs[slot];
+      const Node& tensor = graph.node(from);
+      if (tensor.op->Type() == "Constant" || !(regions.planned(id) || regions.planned(from))) continue;
+      const NodePlan *producer = regions.planned(from), *reader = regions.planned(id);
+      RegionEdge edge{.producer = from, .reader = id};
+      edge.streams = true;
+      for (size_t c = 0; c < kClasses; ++c)
+        if (nodes[from].inside[c] && nodes[id].inside[c])
+          edge.streams = edge.streams && regions.Streams(id, slot, c);
+      const auto readers = static_cast<double>(regions.Readers(from).size());
+      edge.planned_seconds = seconds_in(planned.conversions, tensor.name) / std::max(1.0, readers);
+      const bool image = tensor.shape.size() == 4 && producer && reader;
+      if (image) {
+        const double touch = kTouch * costs.CopySeconds(tensor.shape, producer->layouts.out);
+        const auto convert = [&](const Layout& a, const Layout& b) {
+          return SameForm(tensor.shape, a, b) ? 0.0 : costs.TransformSeconds(tensor.shape, a, b);
+        };
+        const auto written_in = [&](const std::optional<Banded>& made) {
+          return made ? made->layouts.out : producer->layouts.out;
+        };
+        const auto read_in = [&](const LayoutPair& layouts) {
+          const bool is_conv = graph.As<ConvolutionOp>(id) != nullptr;
+          return is_conv ? (slot == 0 ? layouts.in : layouts.out)
+                         : TensorLayout(tensor, InputOrder(graph.node(id), layouts.out));
+        };
+        const std::optional<Banded>&made = regions.banded(from, 0), &by = regions.banded(id, 0);
+        const LayoutPair& inside = by ? by->layouts : reader->layouts;
+        edge.enter_seconds = touch + convert(producer->layouts.out, read_in(inside));
+        edge.leave_seconds = touch + convert(written_in(made), read_in(reader->layouts));
+        edge.between_seconds = 2 * touch + convert(written_in(made), read_in(inside));
+      }
+      edges.push_back(edge);
+    }
+  }
+  const RegionChoice choice = ChooseRegions(nodes, edges);
+  if (!choice.solution.solved()) return base;
+  std::vector<int> region_of(graph.size(), -1);
+  std::vector<size_t> classes(graph.size(), 0);
+  std::set<int> cut;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const RegionMember& member = choice.members[id];
+    if (member.region < 0 || cut.contains(member.region)) continue;
+    region_of[id] = member.region;
+    classes[id] = member.band_class;
+    if (regions.AreRegions(region_of, classes)) continue;
+    // The region would need what others make of its results: it ends here.
+    region_of[id] = -1;
+    cut.insert(member.region);
+  }
+  Plan made = regions.Make(region_of, classes);
+  made.certificate += fmt::format("; regions {}{} by what ran", choice.solution.certificate,
+                                  cut.empty() ? "" : ", but some cut short,");
+  return made;
+}
+
+}  // namespace tilesmith

@@ -1,0 +1,40 @@
+// Regions for a plan that runs: layers computed depth first where that takes less.
+//
+// What a layer takes inside a region is known once it has run there. So a plan is run beside variants of it
+// in which as many layers as there is room for are in regions, each variant with bands of another height; and
+// from what each layer took in each of them, and what the tensors between cost, the regions are chosen
+// (problem/region_choice.h). The result has to prove itself as a whole, like any plan. Source: original.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph_tuner/costs/costs.h"
+#include "graph_tuner/plan/plan.h"
+#include "graph_tuner/problem/candidates.h"
+#include "graph_tuner/refine/plan_measurement.h"
+#include "ops/graph/graph.h"
+
+namespace tilesmith {
+
+// Variants of a plan without regions, at most one for each band class: a member has the plan's config made
+// for bands (ConvTemplate::InBands) or, where its template has none or does not take blocks that are not all
+// there, the fastest candidate's that has, or a default one, in the plan's types. A layer is left out where
+// its tasks are not rows, or where what it touches stays in the caches, and a region ends where its buffers
+// would take more than their share of the cache. Variants alike, and those without a region, are left out.
+struct RegionVariant {
+  size_t band_class = 0;
+  Plan plan;
+};
+std::vector<RegionVariant> RegionVariants(const Graph& graph, const Plan& plan, const Candidates& candidates,
+                                          const Target& cpu);
+
+// The plan with the regions that take least by what the plan and its variants, measured together, took. Its
+// certificate says how far from the least that may be, given what was measured. The plan itself where no
+// region pays.
+Plan WithBestRegions(const Graph& graph, const Plan& plan, const PlanMeasurement& measurement,
+                     const std::vector<RegionVariant>& variants,
+                     const std::vector<PlanMeasurement>& of_variants, const Candidates& candidates,
+                     CostSource& costs, const Target& cpu);
+
+}  // namespace tilesmith
