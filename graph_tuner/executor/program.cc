@@ -228,7 +228,7 @@ class ProgramBuilder {
     return writers;
   }
 
-  // Steps that move a tensor from one step of a region to others of it belong to it. Then steps are put in an
+  // Steps that move a tensor from one step of a region to another belong to it. Then steps are put in an
   // order in which those of each region follow each other, as near to the one there is as can be.
   void FormRegions() {
     std::vector<Step>& steps = program_.steps;
@@ -245,7 +245,7 @@ class ProgramBuilder {
     for (size_t i = 0; i < steps.size(); ++i) {
       if (steps[i].kind == StepKind::kNode || before[i].size() != 1 || behind[i].empty()) continue;
       const int region = steps[before[i][0]].region;
-      if (std::ranges::all_of(behind[i], [&](int reader) { return steps[reader].region == region; }))
+      if (std::ranges::any_of(behind[i], [&](int reader) { return steps[reader].region == region; }))
         steps[i].region = region;
     }
     Reorder(before, behind);
@@ -290,7 +290,8 @@ class ProgramBuilder {
     }
     if (ordered.size() != steps.size()) {
       const auto stuck = std::ranges::find_if(waits_for, [](int waits) { return waits > 0; });
-      RefusePlan(fmt::format("region {} needs what others make of its results", stuck - waits_for.begin() + 1));
+      RefusePlan(
+          fmt::format("region {} needs what others make of its results", stuck - waits_for.begin() + 1));
     }
     steps = std::move(ordered);
   }

@@ -234,34 +234,17 @@ class NetworkOptimizer {
       return;
     size.tried_regions.push_back(base);
     const NetworkProblem problem(size.graph, *work_.records, costs_, options_);
-    const std::vector<RegionVariant> variants =
-        RegionVariants(size.graph, base, problem.usable(), options_.cpu);
-    if (variants.empty()) return;
     Stage("running layers depth first");
-    std::vector<const Plan*> plans = {&base};
-    for (const RegionVariant& variant : variants) plans.push_back(&variant.plan);
-    std::vector<PlanMeasurement> measured = work_.measure(index, plans);
-    for (size_t i = 0; i < plans.size(); ++i) {
-      fprintf(stderr, "DBG %zu %.3f ms %zu regions %ld KiB\n", i, measured[i].seconds * 1e3,
-              plans[i]->regions.size(), long(measured[i].bytes >> 10));
-      for (auto& st : measured[i].steps)
-        fprintf(stderr, "   %s %s %.3f\n", st.name.c_str(), st.kind.c_str(), st.seconds * 1e3);
-      for (auto& n : plans[i]->nodes)
-        if (n.record)
-          fprintf(stderr, "   %s %d %s %s\n", n.node.c_str(), n.region, n.record->template_name.c_str(),
-                  n.record->config.ToString().c_str());
-    }
-    const PlanMeasurement of_base = std::move(measured.front());
-    measured.erase(measured.begin());
-    const Plan best = WithBestRegions(size.graph, base, of_base, variants, measured, problem.usable(), costs_,
-                                      options_.cpu);
-    fprintf(stderr, "DBG best %zu regions, %s\n", best.regions.size(), best.certificate.c_str());
-    if (best.regions.empty()) return;
-    const std::vector<size_t> session = {size.best, size.race.Enter(size.race.Priced(best))};
-    Stage("running the plan with regions by turns");
-    size.race.Run(session,
-                  [&](const std::vector<const Plan*>& plans) { return work_.measure(index, plans); });
-    if (size.race.RatioOf(session[1]) < size.race.RatioOf(size.best)) size.best = session[1];
+    const auto measure = [&](const std::vector<const Plan*>& plans) { return work_.measure(index, plans); };
+    std::vector<size_t> session = {size.best};
+    for (const RivalPlan& rival :
+         RegionRivals(size.graph, base, problem.usable(), costs_, options_.cpu, measure))
+      session.push_back(size.race.Enter(size.race.Priced(rival.plan)));
+    if (session.size() == 1) return;
+    Stage("running plans with regions by turns");
+    size.race.Run(session, measure);
+    for (const size_t plan : session)
+      if (size.race.RatioOf(plan) < size.race.RatioOf(size.best)) size.best = plan;
     Keep(index);
   }
 

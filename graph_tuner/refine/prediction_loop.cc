@@ -180,27 +180,15 @@ class Refinement {
     NoteMeasured(rounds_before);
   }
 
-  // The fastest plan with the regions that pay by what each layer took in each variant, and the fastest
-  // variant.
   void TryRegions() {
     const Plan base = WithoutRegions(known()[race_.Fastest(solution_)].plan);
-    const Target& cpu = problem_.options().cpu;
-    const std::vector<RegionVariant> variants = RegionVariants(graph_, base, problem_.usable(), cpu);
-    if (variants.empty()) return;
-    std::vector<const Plan*> plans = {&base};
-    for (const RegionVariant& variant : variants) plans.push_back(&variant.plan);
-    std::vector<PlanMeasurement> measured = loop_.measure(plans, "layers depth first");
-    const PlanMeasurement of_base = std::move(measured.front());
-    measured.erase(measured.begin());
-    const Plan best =
-        WithBestRegions(graph_, base, of_base, variants, measured, problem_.usable(), costs_, cpu);
-    const auto fastest = std::ranges::min_element(measured, {}, &PlanMeasurement::seconds);
-    const Plan& variant = variants[static_cast<size_t>(fastest - measured.begin())].plan;
     const size_t rounds_before = refined_.rounds.size();
-    constexpr double kNearly = 1.03;
-    if (!best.regions.empty()) Enter("regions", race_.Priced(best), base);
-    if (fastest->seconds <= kNearly * of_base.seconds && !SameSchedules(variant, best))
-      Enter("regions wherever they can be", race_.Priced(variant), base);
+    for (const RivalPlan& rival :
+         RegionRivals(graph_, base, problem_.usable(), costs_, problem_.options().cpu,
+                      [&](const std::vector<const Plan*>& plans) {
+                        return loop_.measure(plans, "layers depth first");
+                      }))
+      Enter(rival.name, race_.Priced(rival.plan), base);
     if (refined_.rounds.size() == rounds_before) return;
     RunAll("regions");
     NoteMeasured(rounds_before);

@@ -432,4 +432,26 @@ Plan WithBestRegions(const Graph& graph, const Plan& plan, const PlanMeasurement
   return made;
 }
 
+std::vector<RivalPlan> RegionRivals(
+    const Graph& graph, const Plan& plan, const Candidates& candidates, CostSource& costs, const Target& cpu,
+    const std::function<std::vector<PlanMeasurement>(const std::vector<const Plan*>&)>& measure) {
+  constexpr double kNear = 1.03;
+  std::vector<RivalPlan> rivals;
+  const std::vector<RegionVariant> variants = RegionVariants(graph, plan, candidates, cpu);
+  if (variants.empty()) return rivals;
+  std::vector<const Plan*> plans = {&plan};
+  for (const RegionVariant& variant : variants) plans.push_back(&variant.plan);
+  std::vector<PlanMeasurement> measured = measure(plans);
+  const PlanMeasurement of_plan = std::move(measured.front());
+  measured.erase(measured.begin());
+  Plan best = WithBestRegions(graph, plan, of_plan, variants, measured, candidates, costs, cpu);
+  if (!best.regions.empty()) rivals.push_back({"regions", std::move(best)});
+  const auto fastest = std::ranges::min_element(measured, {}, &PlanMeasurement::seconds);
+  const Plan& variant = variants[static_cast<size_t>(fastest - measured.begin())].plan;
+  const bool is_new = rivals.empty() || !SameSchedules(rivals.front().plan, variant);
+  if (is_new && fastest->seconds <= kNear * of_plan.seconds)
+    rivals.push_back({"regions wherever they can be", variant});
+  return rivals;
+}
+
 }  // namespace tilesmith

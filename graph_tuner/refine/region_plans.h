@@ -6,13 +6,14 @@
 // (problem/region_choice.h). The result has to prove itself as a whole, like any plan. Source: original.
 #pragma once
 
-#include <string>
+#include <functional>
 #include <vector>
 
 #include "graph_tuner/costs/costs.h"
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/problem/candidates.h"
 #include "graph_tuner/refine/plan_measurement.h"
+#include "graph_tuner/refine/prediction_loop.h"
 #include "ops/graph/graph.h"
 
 namespace tilesmith {
@@ -36,5 +37,12 @@ Plan WithBestRegions(const Graph& graph, const Plan& plan, const PlanMeasurement
                      const std::vector<RegionVariant>& variants,
                      const std::vector<PlanMeasurement>& of_variants, const Candidates& candidates,
                      CostSource& costs, const Target& cpu);
+
+// Runs the plan, which has no regions, and its variants by turns. The result are plans that are worth a
+// session with others: the one with the regions that take least and, if that comes near the plan, the fastest
+// variant, which may be the one in the least memory.
+std::vector<RivalPlan> RegionRivals(
+    const Graph& graph, const Plan& plan, const Candidates& candidates, CostSource& costs, const Target& cpu,
+    const std::function<std::vector<PlanMeasurement>(const std::vector<const Plan*>&)>& measure);
 
 }  // namespace tilesmith
