@@ -220,6 +220,7 @@ class TableCheck {
     Need(Below(place.root, program_.buffers.size()) && place.offset >= 0 && place.image_stride >= 0,
          "a buffer without a place");
     const TensorBuffer& root = program_.buffers[place.root];
+    Need(!root.rolls || std::cmp_equal(place.root, i), "a buffer in one that rolls");
     const Checked end = buffer.images == 0 ? Checked(0)
                                            : Checked(place.offset) + buffer.image_bytes +
                                                  Checked(buffer.images - 1) * place.image_stride;
@@ -263,9 +264,8 @@ class TableCheck {
       const auto inside = std::ranges::find_if(program_.regions, [&](const Region& region) {
         return std::cmp_greater_equal(i, region.first) && std::cmp_less(i, region.last);
       });
-      const int region = inside == program_.regions.end()
-                             ? -1
-                             : static_cast<int>(inside - program_.regions.begin());
+      const int region =
+          inside == program_.regions.end() ? -1 : static_cast<int>(inside - program_.regions.begin());
       Need(step.region == region, "a step of another region");
       CheckRolling(step.write, region);
       for (const int value : step.reads) CheckRolling(value, region);
