@@ -239,8 +239,7 @@ class Compiler {
     for (size_t i = 0; i < network_.kernels.size(); ++i) {
       const int step = static_cast<int>(i);
       const bool in_region = network_.program.steps[i].region >= 0;
-      requests.push_back(
-          {step, step, in_region ? 0 : network_.kernels[i]->ScratchBytes(device_.threads())});
+      requests.push_back({step, step, in_region ? 0 : network_.kernels[i]->ScratchBytes(device_.threads())});
     }
     for (size_t i = 0; i < network_.regions.size(); ++i) {
       const Region& region = network_.program.regions[i];
@@ -253,8 +252,7 @@ class Compiler {
   void FindTouches() {
     for (size_t i = 0; i < network_.kernels.size(); ++i) {
       const Kernel& kernel = *network_.kernels[i];
-      network_.touches.push_back({kernel.Stages(), kernel.Grid(kernel.Stages() - 1),
-                                  RowsReadBy(network_, i),
+      network_.touches.push_back({kernel.Stages(), kernel.Grid(kernel.Stages() - 1), RowsReadBy(network_, i),
                                   kernel.ScratchBytes(device_.threads())});
     }
   }
@@ -344,12 +342,15 @@ std::vector<RegionStep> RegionStepsOf(const CompiledNetwork& network, const Regi
       const Value& value = program.values[step.reads[slot]];
       const auto writer = writers.find(value.buffer);
       const bool of_slices = std::ranges::any_of(writers, [&](const auto& written_here) {
-        return program.buffers[written_here.first].slice_of == value.buffer;
+        int whole = program.buffers[written_here.first].slice_of;
+        while (whole >= 0 && whole != value.buffer) whole = program.buffers[whole].slice_of;
+        return whole == value.buffer;
       });
       if (of_slices) refuse(i, "reads a concat of what the region computes");
       if (writer == writers.end()) continue;
       const Value& source = program.values[program.steps[region.first + writer->second].write];
-      if (!reads[slot] || value.shape != source.shape) refuse(i, "may read any row of what the region computes");
+      if (!reads[slot] || value.shape != source.shape)
+        refuse(i, "may read any row of what the region computes");
       made.reads.push_back({writer->second, slot, *reads[slot]});
     }
     writers[written.buffer] = i - region.first;
