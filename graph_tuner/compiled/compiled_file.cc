@@ -220,6 +220,9 @@ class TableCheck {
     Need(Below(place.root, program_.buffers.size()) && place.offset >= 0 && place.image_stride >= 0,
          "a buffer without a place");
     const TensorBuffer& root = program_.buffers[place.root];
+    Need(buffer.slice_of < 0 ||
+             (std::cmp_greater(buffer.slice_of, i) && Below(buffer.slice_of, program_.buffers.size())),
+         "a slice of no concat");
     Need(!root.rolls || std::cmp_equal(place.root, i), "a buffer in one that rolls");
     const Checked end = buffer.images == 0 ? Checked(0)
                                            : Checked(place.offset) + buffer.image_bytes +
@@ -255,7 +258,7 @@ class TableCheck {
     for (size_t i = 0; i < program_.regions.size(); ++i) {
       const Region& region = program_.regions[i];
       Need(region.first >= end && region.first < region.last && region.last <= std::ssize(program_.steps) &&
-               region.band_rows >= 1,
+               region.band_rows >= 1 && region.band_rows <= kMaxTensorElements,
            "a region of no steps");
       end = region.last;
     }

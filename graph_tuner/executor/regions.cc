@@ -287,7 +287,8 @@ std::string WhyNoRegion(std::span<const RegionStep> steps) {
     if (step.grid.height != step.height || !placed || step.grid.images != step.images)
       return no("computes no rows of its result by themselves");
     if (step.images != steps.front().images) return no("has another number of images");
-    if (step.images < 1 || step.height < 1) return no("has no rows");
+    if (step.images < 1 || step.height < 1 || step.grid.row_units < 1 || step.grid.part_units < 1)
+      return no("has no rows");
     for (const RegionStep::Read& by : step.reads) {
       if (by.step < 0 || static_cast<size_t>(by.step) >= i) return no("reads what is not there yet");
       read[static_cast<size_t>(by.step)] = true;

@@ -119,6 +119,10 @@ TEST(CompiledFile, WrongRegionsAreRefused) {
   EXPECT_THAT(refusal([](Network& n) { n.program.regions[0].last = 99; }), HasSubstr("of no steps"));
   EXPECT_THAT(refusal([](Network& n) { n.program.regions[0].last = 0; }), HasSubstr("of no steps"));
   EXPECT_THAT(refusal([](Network& n) { n.program.regions[0].band_rows = 0; }), HasSubstr("of no steps"));
+  EXPECT_THAT(refusal([](Network& n) { n.program.regions[0].band_rows = INT64_MAX; }),
+              HasSubstr("of no steps"));
+  EXPECT_THAT(refusal([](Network& n) { n.program.buffers[1].slice_of = 0; }), HasSubstr("no concat"));
+  EXPECT_THAT(refusal([](Network& n) { n.program.buffers[1].slice_of = 99; }), HasSubstr("no concat"));
   EXPECT_THAT(refusal([](Network& n) { n.program.regions.clear(); }), HasSubstr("different sizes"));
   EXPECT_THAT(refusal([](Network& n) { n.program.steps.back().region = 0; }), HasSubstr("another region"));
   EXPECT_THAT(refusal([](Network& n) { n.memory.offsets.back() = -64; }), HasSubstr("scratch outside"));

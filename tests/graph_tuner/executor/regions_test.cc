@@ -358,6 +358,7 @@ TEST(WhyNoRegion, SaysWhy) {
   EXPECT_THAT(why([](Steps& s) { s[1].grid.images = 2; }), HasSubstr("step 2 computes no rows"));
   EXPECT_THAT(why([](Steps& s) { s[1].images = s[1].grid.images = 2; }), HasSubstr("number of images"));
   EXPECT_THAT(why([](Steps& s) { s[1].height = s[1].grid.height = 0; }), HasSubstr("step 2 has no rows"));
+  EXPECT_THAT(why([](Steps& s) { s[0].grid.row_units = 0; }), HasSubstr("step 1 has no rows"));
   EXPECT_THAT(why([](Steps& s) { s[1].reads[0].step = 1; }), HasSubstr("not there yet"));
   EXPECT_THAT(why([](Steps& s) { s[2].reads[0].step = 0; }),
               HasSubstr("step 2 has a result that nobody reads"));
