@@ -13,6 +13,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "graph_tuner/executor/network_regions.h"
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
 #include "ops/base/saved_op.h"
