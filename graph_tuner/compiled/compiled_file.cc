@@ -13,6 +13,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "graph_tuner/executor/network_regions.h"
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
 #include "ops/base/saved_op.h"
@@ -220,6 +221,10 @@ class TableCheck {
     Need(Below(place.root, program_.buffers.size()) && place.offset >= 0 && place.image_stride >= 0,
          "a buffer without a place");
     const TensorBuffer& root = program_.buffers[place.root];
+    Need(buffer.slice_of < 0 ||
+             (std::cmp_greater(buffer.slice_of, i) && Below(buffer.slice_of, program_.buffers.size())),
+         "a slice of no concat");
+    Need(!root.rolls || std::cmp_equal(place.root, i), "a buffer in one that rolls");
     const Checked end = buffer.images == 0 ? Checked(0)
                                            : Checked(place.offset) + buffer.image_bytes +
                                                  Checked(buffer.images - 1) * place.image_stride;
@@ -254,7 +259,7 @@ class TableCheck {
     for (size_t i = 0; i < program_.regions.size(); ++i) {
       const Region& region = program_.regions[i];
       Need(region.first >= end && region.first < region.last && region.last <= std::ssize(program_.steps) &&
-               region.band_rows >= 1,
+               region.band_rows >= 1 && region.band_rows <= kMaxTensorElements,
            "a region of no steps");
       end = region.last;
     }
@@ -263,9 +268,8 @@ class TableCheck {
       const auto inside = std::ranges::find_if(program_.regions, [&](const Region& region) {
         return std::cmp_greater_equal(i, region.first) && std::cmp_less(i, region.last);
       });
-      const int region = inside == program_.regions.end()
-                             ? -1
-                             : static_cast<int>(inside - program_.regions.begin());
+      const int region =
+          inside == program_.regions.end() ? -1 : static_cast<int>(inside - program_.regions.begin());
       Need(step.region == region, "a step of another region");
       CheckRolling(step.write, region);
       for (const int value : step.reads) CheckRolling(value, region);

@@ -147,13 +147,6 @@ class Waits {
 
 }  // namespace
 
-RowWindows WindowsOf(const ConvWorkload& workload) {
-  RowWindows windows = {{workload.sh, workload.ph, (workload.kh - 1) * (workload.dh + 1) + 1}};
-  for (const ConvWorkload& before : workload.before)
-    windows.push_back({before.sh, before.ph, (before.kh - 1) * (before.dh + 1) + 1});
-  return windows;
-}
-
 std::optional<TensorPart> PartWritten(const TaskGrid& grid, Split split, int thread, int threads,
                                       const Shape& shape) {
   constexpr double kRounding = 1e-6;

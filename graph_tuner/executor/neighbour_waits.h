@@ -17,12 +17,9 @@
 #include "graph_tuner/executor/program.h"
 #include "layouts/base/row_window.h"
 #include "layouts/base/split.h"
-#include "ops/conv/workload.h"
+#include "layouts/layout.h"
 
 namespace tilesmith {
-
-// The window is that of a convolution's input, and of what is fused in front of it.
-RowWindows WindowsOf(const ConvWorkload& workload);
 
 // What a step touches. Of a step of several stages the first one reads, and the last one reads and writes.
 struct StepTouch {

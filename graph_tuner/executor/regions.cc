@@ -17,11 +17,12 @@ constexpr int64_t kLineBytes = 64;
 
 int64_t Units(const RegionStep& step) { return step.height * step.grid.row_units; }
 
-// Rows that parts touch, in whole or in part.
+// Rows that parts touch, in whole or in part; of no parts none, where they would be.
 RowRange RowsTouched(const RegionStep& step, RowRange parts) {
   const int64_t last = std::min(parts.last * step.grid.part_units, Units(step)), group = step.grid.row_group;
-  return {parts.first * step.grid.part_units / step.grid.row_units / group * group,
-          std::min(CeilDiv(CeilDiv(last, step.grid.row_units), group) * group, step.height)};
+  const int64_t first = parts.first * step.grid.part_units / step.grid.row_units / group * group;
+  if (parts.empty()) return {first, first};
+  return {first, std::min(CeilDiv(CeilDiv(last, step.grid.row_units), group) * group, step.height)};
 }
 // Rows that are complete when all parts before this one are done.
 int64_t RowsComplete(const RegionStep& step, int64_t parts) {
@@ -285,6 +286,8 @@ std::string WhyNoRegion(std::span<const RegionStep> steps) {
     if (step.grid.height != step.height || !placed || step.grid.images != step.images)
       return no("computes no rows of its result by themselves");
     if (step.images != steps.front().images) return no("has another number of images");
+    if (step.images < 1 || step.height < 1 || step.grid.row_units < 1 || step.grid.part_units < 1)
+      return no("has no rows");
     for (const RegionStep::Read& by : step.reads) {
       if (by.step < 0 || static_cast<size_t>(by.step) >= i) return no("reads what is not there yet");
       read[static_cast<size_t>(by.step)] = true;

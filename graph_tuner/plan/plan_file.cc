@@ -226,7 +226,14 @@ Split SplitFromJson(const json& object) {
               fmt::format("field \"split\" is \"{}\" (known: even, rows, channels, images, one)", name));
 }
 
-NodePlan NodeFromJson(const json& object) {
+int RegionNumberIn(const json& object, size_t regions) {
+  const auto number = JsonGet<int64_t>(object, "in_region");
+  if (number >= 1 && std::cmp_less_equal(number, regions)) return static_cast<int>(number);
+  throw Error(ErrorCode::kUsage,
+              fmt::format("field \"in_region\" is {} (known: {} regions)", number, regions));
+}
+
+NodePlan NodeFromJson(const json& object, size_t regions) {
   NodePlan node;
   node.node = JsonGet<std::string>(object, "node");
   node.op_type = JsonGet<std::string>(object, "op");
@@ -235,7 +242,7 @@ NodePlan NodeFromJson(const json& object) {
   node.predicted_seconds = PredictedSecondsOf(object);
   node.crossing_seconds = OptionalSeconds(object, "crossing_seconds");
   if (object.contains("split")) node.split = SplitFromJson(object);
-  if (object.contains("in_region")) node.region = JsonGet<int>(object, "in_region");
+  if (object.contains("in_region")) node.region = RegionNumberIn(object, regions);
   if (object.contains("workload")) node.record = RecordOf(object);
   return node;
 }
@@ -305,7 +312,7 @@ void ReadLine(const json& object, LineKind kind, Plan& plan) {
   } else if (HasField(object, "region")) {
     plan.regions.push_back(RegionFromJson(object, plan.regions.size()));
   } else {
-    plan.nodes.push_back(NodeFromJson(object));
+    plan.nodes.push_back(NodeFromJson(object, plan.regions.size()));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <iostream>
 
 #include "graph_tuner/executor/heuristic_plan.h"
@@ -12,6 +13,7 @@
 #include "ops/passes/passes.h"
 #include "tests/graph_tuner/support/compiled_testing.h"
 #include "tests/graph_tuner/support/executor_random_network.h"
+#include "tests/graph_tuner/support/region_testing.h"
 #include "tests/support/ops/conformance.h"
 #include "tests/support/ops/random_model.h"
 #include "tests/support/random.h"
@@ -84,6 +86,61 @@ TEST(CompiledFile, FilesOfThisVersionAreRead) {
       EXPECT_THAT(values, testing::Each(testing::AllOf(testing::Gt(0), testing::Lt(1))));
     }
   }
+}
+
+std::shared_ptr<CompiledNetwork> NetworkWithRegion() {
+  Graph graph("bands");
+  const Graph::NodeId x = graph.Add("x", std::make_shared<InputOp>(Shape{1, 8, 24, 10}), {});
+  const Graph::NodeId a = AddFilledConv(graph, "a", {x}, 16, 3);
+  const Graph::NodeId b = AddFilledConv(graph, "b", {a}, 16, 3);
+  graph.MarkOutput(AddFilledConv(graph, "c", {b}, 8, 3));
+  const Plan plan = WithRegion(RowsPlan(graph, TestCpu(), 2), {"a", "b"}, 2);
+  return std::const_pointer_cast<CompiledNetwork>(CompileNetwork(graph, plan, OpenDevice(TestCpu(), 2)));
+}
+
+TEST(CompiledFile, RegionsComputeTheSameBits) {
+  const auto network = NetworkWithRegion();
+  Tensor input({1, 8, 24, 10});
+  FillUniform({input.floats(), static_cast<size_t>(input.size())}, 1);
+  ExpectSameThroughFile(network, {input});
+  const auto loaded = ThroughFile(network);
+  ASSERT_EQ(loaded->regions.size(), 1U);
+  EXPECT_EQ(loaded->regions[0].schedule.actions, network->regions[0].schedule.actions);
+}
+
+TEST(CompiledFile, WrongRegionsAreRefused) {
+  const auto refusal = [](const std::function<void(CompiledNetwork&)>& change) {
+    const auto network = NetworkWithRegion();
+    change(*network);
+    return Refusal(ErrorCode::kBadModel, [&] { ThroughFile(network); });
+  };
+  using Network = CompiledNetwork;
+  EXPECT_THAT(refusal([](Network& n) { ++n.program.regions[0].first; }), HasSubstr("another region"));
+  EXPECT_THAT(refusal([](Network& n) { n.program.regions[0].last = 99; }), HasSubstr("of no steps"));
+  EXPECT_THAT(refusal([](Network& n) { n.program.regions[0].last = 0; }), HasSubstr("of no steps"));
+  EXPECT_THAT(refusal([](Network& n) { n.program.regions[0].band_rows = 0; }), HasSubstr("of no steps"));
+  EXPECT_THAT(refusal([](Network& n) { n.program.regions[0].band_rows = INT64_MAX; }),
+              HasSubstr("of no steps"));
+  EXPECT_THAT(refusal([](Network& n) { n.program.buffers[1].slice_of = 0; }), HasSubstr("no concat"));
+  EXPECT_THAT(refusal([](Network& n) { n.program.buffers[1].slice_of = 99; }), HasSubstr("no concat"));
+  EXPECT_THAT(refusal([](Network& n) { n.program.regions.clear(); }), HasSubstr("different sizes"));
+  EXPECT_THAT(refusal([](Network& n) { n.program.steps.back().region = 0; }), HasSubstr("another region"));
+  EXPECT_THAT(refusal([](Network& n) { n.memory.offsets.back() = -64; }), HasSubstr("scratch outside"));
+  EXPECT_THAT(refusal([](Network& n) { n.memory.offsets.back() = n.memory.bytes; }),
+              HasSubstr("scratch outside"));
+  const auto rolls = [](Network& n) {
+    return std::ranges::find(n.program.buffers, true, &TensorBuffer::rolls) - n.program.buffers.begin();
+  };
+  const auto kept = [](Network& n) -> TensorBuffer& {
+    const Step& last = n.program.steps[static_cast<size_t>(n.program.regions[0].last) - 1];
+    return n.program.buffers[static_cast<size_t>(n.program.values[static_cast<size_t>(last.write)].buffer)];
+  };
+  EXPECT_THAT(refusal([&](Network& n) { kept(n).rolls = true; }), HasSubstr("rolls"));
+  EXPECT_THAT(refusal([&](Network& n) {
+                n.places[static_cast<size_t>(&kept(n) - n.program.buffers.data())].root =
+                    static_cast<int>(rolls(n));
+              }),
+              HasSubstr("in one that rolls"));
 }
 
 TEST(SavedOps, HaveNamesOfTheirOwn) {
@@ -175,7 +232,7 @@ TEST_F(SmallFile, OtherFilesAreRefusedByName) {
   EXPECT_THAT(refusal(bytes_ + "x"), HasSubstr("it is cut off, or was added to"));
   std::string version = bytes_;
   version[8] = 9;
-  EXPECT_THAT(refusal(version), HasSubstr("is of version 9 of the format, this program reads 2"));
+  EXPECT_THAT(refusal(version), HasSubstr("is of version 9 of the format, this program reads 3"));
   Refusal(ErrorCode::kEnvironment, [&] { CompiledFile(folder_.File("none.tsc")); });
   Refusal(ErrorCode::kBadModel, [&] { CompiledFile(folder_.path()); });
   EXPECT_TRUE(IsCompiledFile(path_));

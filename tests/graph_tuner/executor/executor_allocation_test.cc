@@ -7,7 +7,7 @@
 #include "ops/movement/concat.h"
 #include "ops/movement/view.h"
 #include "ops/pool/pool.h"
-#include "tests/graph_tuner/support/executor_testing.h"
+#include "tests/graph_tuner/support/region_testing.h"
 #include "tests/support/allocations/counting_allocator.h"
 
 namespace tilesmith {
@@ -26,7 +26,8 @@ TEST(ExecutorAllocation, RunningAllocatesNothing) {
   const auto flat = graph.Add("flat", std::make_shared<ViewOp>("Flatten", Shape{0, -1}), {pool});
   graph.MarkOutput(graph.Add("softmax", std::make_shared<SoftmaxOp>(1, 1), {flat}));
   const Target cpu = TestCpu();
-  for (const Plan& plan : {HeuristicPlan(graph, cpu, 2), UniformPlan(graph, cpu, 1)}) {
+  const Plan banded = WithRegion(WithRegion(RowsPlan(graph, cpu, 2), {"a", "b"}, 2), {"cat", "relu"}, 1);
+  for (const Plan& plan : {HeuristicPlan(graph, cpu, 2), UniformPlan(graph, cpu, 1), banded}) {
     Executor executor(graph, plan, OpenDevice(cpu, 2));
     const std::vector<Tensor> inputs = RandomInputs(graph, 3);
     std::vector<Tensor> outputs = UnwrittenOutputs(graph);

@@ -10,6 +10,7 @@
 
 #include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/heuristic_plan.h"
+#include "graph_tuner/executor/network_regions.h"
 #include "ops/conv/conv.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"

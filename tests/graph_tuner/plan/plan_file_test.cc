@@ -160,6 +160,46 @@ TEST_F(PlanFileTest, RemembersSplits) {
 }
 
 // Rounding leaves next to nothing of some; what is written must be read again.
+TEST_F(PlanFileTest, RemembersRegions) {
+  Plan plan = MakePlan(graph_);
+  plan.regions = {{4}, {1}};
+  for (size_t i = 0; i < plan.nodes.size(); ++i) plan.nodes[i].region = static_cast<int>(i % 3);
+  WritePlan(path_, plan);
+  const Plan read = ReadPlan(path_);
+  ExpectSame(read, plan);
+  EXPECT_EQ(read.regions, plan.regions);
+  for (size_t i = 0; i < plan.nodes.size(); ++i) EXPECT_EQ(read.nodes[i].region, plan.nodes[i].region);
+  EXPECT_TRUE(SameSchedules(read, plan));
+  // A plan without any has no word of them.
+  WritePlan(path_, WithoutRegions(plan));
+  EXPECT_THAT(ReadTextFile(path_), testing::Not(HasSubstr("region")));
+}
+
+TEST_F(PlanFileTest, WrongRegionsAreRefused) {
+  Plan plan = MakePlan(graph_);
+  plan.regions = {{4}, {2}};
+  plan.nodes[0].region = 2;
+  WritePlan(path_, plan);
+  const std::string text = ReadTextFile(path_);
+  const auto refusal = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    const size_t at = changed.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    Write(changed.replace(at, from.size(), to));
+    return Refusal(ErrorCode::kUsage, [&] { ReadPlan(path_); });
+  };
+  const std::string second = R"("band_rows":2,"region":2)";
+  EXPECT_THAT(refusal(second, R"("band_rows":2,"region":3)"),
+              HasSubstr("plan.jsonl:3: field \"region\" is 3 (expected: 2)"));
+  EXPECT_THAT(refusal(second, R"("band_rows":2,"region":1)"), HasSubstr("(expected: 2)"));
+  EXPECT_THAT(refusal(second, R"("band_rows":0,"region":2)"), HasSubstr("field \"band_rows\" is 0"));
+  EXPECT_THAT(refusal(second, R"("band_rows":-1,"region":2)"), HasSubstr("field \"band_rows\" is -1"));
+  EXPECT_THAT(refusal(second, R"("region":2)"), HasSubstr("band_rows"));
+  for (const std::string wrong : {"3", "0", "-1", "5000000000"})
+    EXPECT_THAT(refusal(R"("in_region":2)", "\"in_region\":" + wrong),
+                HasSubstr("plan.jsonl:4: field \"in_region\" is " + wrong + " (known: 2 regions)"));
+}
+
 TEST_F(PlanFileTest, CrossingsThatRoundingHasLeftAreNone) {
   Plan plan = MakePlan(graph_);
   plan.nodes.at(0).crossing_seconds = 4.5e-13;
