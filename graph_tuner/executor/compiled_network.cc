@@ -46,6 +46,17 @@ ConvWeights WeightsOf(const Op& op, const Op* first, KernelParts* parts) {
   return weights;
 }
 
+// Of buffers, and of the scratch of steps in no region.
+std::vector<BufferRequest> StepRequests(const Program& program, const std::vector<Place>& places,
+                                        std::span<const std::unique_ptr<Kernel>> kernels, int threads) {
+  std::vector<BufferRequest> requests = ArenaRequests(program, places);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const int step = static_cast<int>(i);
+    requests.push_back({step, step, program.steps[i].region >= 0 ? 0 : kernels[i]->ScratchBytes(threads)});
+  }
+  return requests;
+}
+
 class Compiler {
  public:
   Compiler(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop, BufferPool* pool)
@@ -235,13 +246,8 @@ class Compiler {
   }
 
   void LayOutArena() {
-    std::vector<BufferRequest> requests = ArenaRequests(network_.program, network_.places);
-    for (size_t i = 0; i < network_.kernels.size(); ++i) {
-      const int step = static_cast<int>(i);
-      const bool in_region = network_.program.steps[i].region >= 0;
-      requests.push_back(
-          {step, step, in_region ? 0 : network_.kernels[i]->ScratchBytes(device_.threads())});
-    }
+    std::vector<BufferRequest> requests =
+        StepRequests(network_.program, network_.places, network_.kernels, device_.threads());
     for (size_t i = 0; i < network_.regions.size(); ++i) {
       const Region& region = network_.program.regions[i];
       requests.push_back({region.first, region.last - 1, RegionScratchBytes(network_, i)});
@@ -253,8 +259,7 @@ class Compiler {
   void FindTouches() {
     for (size_t i = 0; i < network_.kernels.size(); ++i) {
       const Kernel& kernel = *network_.kernels[i];
-      network_.touches.push_back({kernel.Stages(), kernel.Grid(kernel.Stages() - 1),
-                                  RowsReadBy(network_, i),
+      network_.touches.push_back({kernel.Stages(), kernel.Grid(kernel.Stages() - 1), RowsReadBy(network_, i),
                                   kernel.ScratchBytes(device_.threads())});
     }
   }
@@ -349,7 +354,8 @@ std::vector<RegionStep> RegionStepsOf(const CompiledNetwork& network, const Regi
       if (of_slices) refuse(i, "reads a concat of what the region computes");
       if (writer == writers.end()) continue;
       const Value& source = program.values[program.steps[region.first + writer->second].write];
-      if (!reads[slot] || value.shape != source.shape) refuse(i, "may read any row of what the region computes");
+      if (!reads[slot] || value.shape != source.shape)
+        refuse(i, "may read any row of what the region computes");
       made.reads.push_back({writer->second, slot, *reads[slot]});
     }
     writers[written.buffer] = i - region.first;
@@ -381,6 +387,14 @@ std::vector<ScheduledRegion> CompileRegions(const CompiledNetwork& network) {
 int64_t RegionScratchBytes(const CompiledNetwork& network, size_t region) {
   return RegionScratchBytes(network.regions[region].schedule,
                             KernelsOf(network, network.program.regions[region]), network.device->threads());
+}
+
+MemoryPlan LayerByLayerMemory(const CompiledNetwork& network) {
+  Program program = network.program;
+  for (TensorBuffer& buffer : program.buffers) buffer.rolls = false;
+  for (Step& step : program.steps) step.region = -1;
+  const int threads = network.device->threads();
+  return PlanMemory(StepRequests(program, PlaceBuffers(program), network.kernels, threads), threads);
 }
 
 std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::NodeId> ids,

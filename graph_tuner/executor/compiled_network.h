@@ -46,11 +46,11 @@ struct CompiledNetwork {
   std::vector<KernelRecipe> recipes;             // by step
   std::vector<std::unique_ptr<Kernel>> kernels;  // by step
   std::vector<DeviceMemory> constants;           // by buffer; empty if the device reads host memory
-  MemoryPlan memory;  // of the buffers, then of each step's scratch, then of each region's
-  std::vector<StepProfile> steps;                // without times
-  std::vector<StepTouch> touches;                // by step
-  std::vector<bool> neighbour_waits;             // by step (NeighbourWaits)
-  std::vector<ScheduledRegion> regions;           // as in the program
+  MemoryPlan memory;                     // of the buffers, then of each step's scratch, then of each region's
+  std::vector<StepProfile> steps;        // without times
+  std::vector<StepTouch> touches;        // by step
+  std::vector<bool> neighbour_waits;     // by step (NeighbourWaits)
+  std::vector<ScheduledRegion> regions;  // as in the program
 
   size_t ScratchIndex(size_t step) const { return program.buffers.size() + step; }
   size_t RegionIndex(size_t region) const { return ScratchIndex(program.steps.size()) + region; }
@@ -64,6 +64,8 @@ std::vector<std::optional<RowWindows>> RowsReadBy(const CompiledNetwork& network
 std::vector<ScheduledRegion> CompileRegions(const CompiledNetwork& network);
 // Of a region of those, for all threads.
 int64_t RegionScratchBytes(const CompiledNetwork& network, size_t region);
+// What `memory` would be, if all tensors existed whole.
+MemoryPlan LayerByLayerMemory(const CompiledNetwork& network);
 
 // Arguments and errors are those of Executor's constructor. Once a conv's weights are packed the graph lets
 // go of them, so that a caller who keeps no copy of it never holds all of them twice. Networks compiled with

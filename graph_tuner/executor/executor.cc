@@ -53,12 +53,14 @@ struct Executor::Impl {
   std::vector<StepProfile> Profile(int runs);
   void Repeat(int repeats, std::span<StepProfile> profile);
   void SpreadOverSteps(std::span<const double> by_launch, std::span<double> by_step);
+  void NoteRegions(std::span<StepProfile> profile) const;
   void CheckNoRegions() const;
 
   const std::shared_ptr<const CompiledNetwork> network;
   const Device& device;
   const std::unique_ptr<Stream> stream;
-  // What runs: of steps in no region each one, of a region one for all of its steps, whose own ones are apart.
+  // What runs: of steps in no region each one, of a region one for all of its steps, whose own ones are
+  // apart.
   std::vector<Launch> launches;
   std::vector<std::vector<Launch>> region_launches;
   std::vector<std::unique_ptr<RegionKernel>> region_kernels;
@@ -290,9 +292,23 @@ std::vector<StepProfile> Executor::Impl::Profile(int runs) {
   for (const std::unique_ptr<RegionKernel>& kernel : region_kernels) kernel->Clock({});
   DownloadOutputs();
   std::vector<StepProfile> profile = network->steps;
+  NoteRegions(profile);
   const std::vector<double> quantiles = LowQuantiles(seconds, count);
   for (size_t i = 0; i < count; ++i) profile[i].seconds = quantiles[i];
   return profile;
+}
+
+void Executor::Impl::NoteRegions(std::span<StepProfile> profile) const {
+  for (size_t i = 0; i < network->regions.size(); ++i) {
+    const Region& region = network->program.regions[i];
+    const auto& [steps, schedule] = network->regions[i];
+    for (size_t step = 0; step < steps.size(); ++step) {
+      StepProfile& info = profile[static_cast<size_t>(region.first) + step];
+      info.region = region.number;
+      info.computed_rows = schedule.step_rows[step];
+      info.result_rows = steps[step].height;
+    }
+  }
 }
 
 void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
@@ -380,13 +396,43 @@ std::vector<BoundStep> Executor::BindSteps(std::span<const Tensor* const> inputs
   return bound;
 }
 
-void Executor::RunStep(size_t index) { impl_->stream->RunByAll(std::span(impl_->launches).subspan(index, 1)); }
+void Executor::RunStep(size_t index) {
+  impl_->stream->RunByAll(std::span(impl_->launches).subspan(index, 1));
+}
 
 void Executor::FetchOutputs() { impl_->DownloadOutputs(); }
 
 const Device& Executor::device() const { return impl_->device; }
 
+Executor Executor::LayerByLayer(Graph graph, const Plan& plan) const {
+  return {std::move(graph), WithoutRegions(plan), impl_->network->device, impl_->stop};
+}
+
 size_t Executor::ArenaBytes() const { return impl_->network->memory.bytes; }
+
+size_t Executor::LayerByLayerBytes() const { return tilesmith::LayerByLayerMemory(*impl_->network).bytes; }
+
+std::vector<RegionProfile> Executor::Regions() const {
+  const CompiledNetwork& network = *impl_->network;
+  std::vector<RegionProfile> profiles;
+  for (size_t i = 0; i < network.regions.size(); ++i) {
+    const Region& region = network.program.regions[i];
+    const auto& [steps, schedule] = network.regions[i];
+    RegionProfile& profile = profiles.emplace_back();
+    profile.number = region.number;
+    profile.steps = std::ssize(steps);
+    profile.band_rows = region.band_rows;
+    for (const std::vector<RegionAction>& actions : schedule.actions) {
+      profile.bands += std::ranges::count_if(actions, [&](const RegionAction& action) {
+        return action.does == RegionAction::Does::kCompute && action.step + 1 == profile.steps;
+      });
+    }
+    profile.buffer_bytes = schedule.buffer_bytes;
+    profile.computed_rows = schedule.computed_rows;
+    profile.result_rows = schedule.result_rows;
+  }
+  return profiles;
+}
 
 const DeviceMemory& Executor::arena() const { return impl_->arena; }
 

@@ -36,6 +36,18 @@ struct StepProfile {
   bool planned = true;
   int64_t packed_weight_bytes = 0;  // of convolutions
   double crossed_bytes = 0;         // read by another thread than the one that wrote them (CrossedBytes)
+  int region = 0;                   // of the plan, that it is computed in (regions.h); 0 for none
+  // In a region, of an image: what threads compute, which is more where their rows meet, and those it has.
+  int64_t computed_rows = 0, result_rows = 0;
+};
+
+// One of the plan's regions, of an image: what its steps do together.
+struct RegionProfile {
+  int number = 0;  // in the plan
+  int64_t steps = 0;
+  int64_t bands = 0, band_rows = 0;            // those of all threads; rows of the last step's result
+  int64_t buffer_bytes = 0;                    // of each thread
+  int64_t computed_rows = 0, result_rows = 0;  // as in StepProfile, of all steps
 };
 
 // A tensor that a step reads or writes.
@@ -110,16 +122,20 @@ class Executor {
   std::vector<StepProfile> RepeatSteps(std::span<const Tensor* const> inputs,
                                        std::span<Tensor* const> outputs, int runs, int repeats);
 
-  // For who looks at every step, of a network without regions (WithoutRegions, plan.h): all of them in their order, bound to these tensors. RunStep then runs one,
-  // on whatever its inputs hold by then. A run with other tensors binds the steps to those. The memory is the
-  // device's.
+  // For who looks at every step, of a network without regions: all of them in their order, bound to these
+  // tensors. RunStep then runs one, on whatever its inputs hold by then. A run with other tensors binds the
+  // steps to those. The memory is the device's.
   std::vector<BoundStep> BindSteps(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
   void RunStep(size_t index);
   // Brings what the steps have written to the caller's outputs, where those are not the device's memory.
   void FetchOutputs();
+  // Of the graph and the plan that this was made of, on the same device, and without the plan's regions.
+  Executor LayerByLayer(Graph graph, const Plan& plan) const;
 
   const Device& device() const;
-  size_t ArenaBytes() const;          // activations and scratch
+  size_t ArenaBytes() const;         // activations and scratch
+  size_t LayerByLayerBytes() const;  // the same, if no tensor were computed in a region
+  std::vector<RegionProfile> Regions() const;
   const DeviceMemory& arena() const;  // where they are, which may be larger
   size_t PackedWeightBytes() const;
   std::vector<CodeBlob> Code() const;  // every conv's generated code
