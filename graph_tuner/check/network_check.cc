@@ -11,6 +11,7 @@
 #include "graph_tuner/check/compare.h"
 #include "graph_tuner/check/rounding_bounds.h"
 #include "graph_tuner/check/step_memory.h"
+#include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/executor/schedule.h"
 #include "layouts/base/check.h"
@@ -386,8 +387,9 @@ double AllowedDifference(double rounding, double floor) {
 NetworkCheck CheckNetwork(Executor& executor, const Graph& graph, const Plan& plan, const Target& cpu,
                           const std::vector<Tensor>& inputs) {
   if (plan.regions.empty()) return Walk(executor, graph, plan, cpu, inputs).Run();
-  Executor layers = executor.LayerByLayer(graph, plan);
-  NetworkCheck check = Walk(layers, graph, WithoutRegions(plan), cpu, inputs).Run();
+  const Plan whole = WithoutRegions(plan);
+  Executor layers(graph, whole, executor.network().device, executor.stop());
+  NetworkCheck check = Walk(layers, graph, whole, cpu, inputs).Run();
   if (check.wrong.empty()) check.wrong = DifferenceOfRegions(executor, layers, graph, plan, inputs);
   return check;
 }

@@ -43,6 +43,10 @@ void Get(ByteReader& reader, KernelPart& part) {
       ByteReader::Refuse(fmt::format("a function at {} of {} bytes", begin, place.bytes));
 }
 
+// It is known from the region.
+void Put(ByteWriter&, const StepRegion&) {}
+void Get(ByteReader&, StepRegion&) {}
+
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'T', 'S', 'M', 'I', 'T', 'H', 'C', '\n'};
@@ -263,9 +267,8 @@ class TableCheck {
       const auto inside = std::ranges::find_if(program_.regions, [&](const Region& region) {
         return std::cmp_greater_equal(i, region.first) && std::cmp_less(i, region.last);
       });
-      const int region = inside == program_.regions.end()
-                             ? -1
-                             : static_cast<int>(inside - program_.regions.begin());
+      const int region =
+          inside == program_.regions.end() ? -1 : static_cast<int>(inside - program_.regions.begin());
       Need(step.region == region, "a step of another region");
       CheckRolling(step.write, region);
       for (const int value : step.reads) CheckRolling(value, region);

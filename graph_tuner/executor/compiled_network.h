@@ -64,6 +64,15 @@ std::vector<std::optional<RowWindows>> RowsReadBy(const CompiledNetwork& network
 std::vector<ScheduledRegion> CompileRegions(const CompiledNetwork& network);
 // Of a region of those, for all threads.
 int64_t RegionScratchBytes(const CompiledNetwork& network, size_t region);
+// A region, of an image: what its steps do together.
+struct RegionProfile {
+  int number = 0;  // in the plan
+  int64_t steps = 0;
+  int64_t bands = 0, band_rows = 0;            // those of all threads; rows of the last step's result
+  int64_t buffer_bytes = 0;                    // of each thread
+  int64_t computed_rows = 0, result_rows = 0;  // of all steps (StepRegion)
+};
+std::vector<RegionProfile> RegionProfiles(const CompiledNetwork& network);
 // What `memory` would be, if all tensors existed whole.
 MemoryPlan LayerByLayerMemory(const CompiledNetwork& network);
 

@@ -303,10 +303,8 @@ void Executor::Impl::NoteRegions(std::span<StepProfile> profile) const {
     const Region& region = network->program.regions[i];
     const auto& [steps, schedule] = network->regions[i];
     for (size_t step = 0; step < steps.size(); ++step) {
-      StepProfile& info = profile[static_cast<size_t>(region.first) + step];
-      info.region = region.number;
-      info.computed_rows = schedule.step_rows[step];
-      info.result_rows = steps[step].height;
+      profile[static_cast<size_t>(region.first) + step].region = {region.number, schedule.step_rows[step],
+                                                                  steps[step].height};
     }
   }
 }
@@ -402,37 +400,13 @@ void Executor::RunStep(size_t index) {
 
 void Executor::FetchOutputs() { impl_->DownloadOutputs(); }
 
+const CompiledNetwork& Executor::network() const { return *impl_->network; }
+
+const StopFlag* Executor::stop() const { return impl_->stop; }
+
 const Device& Executor::device() const { return impl_->device; }
 
-Executor Executor::LayerByLayer(Graph graph, const Plan& plan) const {
-  return {std::move(graph), WithoutRegions(plan), impl_->network->device, impl_->stop};
-}
-
 size_t Executor::ArenaBytes() const { return impl_->network->memory.bytes; }
-
-size_t Executor::LayerByLayerBytes() const { return tilesmith::LayerByLayerMemory(*impl_->network).bytes; }
-
-std::vector<RegionProfile> Executor::Regions() const {
-  const CompiledNetwork& network = *impl_->network;
-  std::vector<RegionProfile> profiles;
-  for (size_t i = 0; i < network.regions.size(); ++i) {
-    const Region& region = network.program.regions[i];
-    const auto& [steps, schedule] = network.regions[i];
-    RegionProfile& profile = profiles.emplace_back();
-    profile.number = region.number;
-    profile.steps = std::ssize(steps);
-    profile.band_rows = region.band_rows;
-    for (const std::vector<RegionAction>& actions : schedule.actions) {
-      profile.bands += std::ranges::count_if(actions, [&](const RegionAction& action) {
-        return action.does == RegionAction::Does::kCompute && action.step + 1 == profile.steps;
-      });
-    }
-    profile.buffer_bytes = schedule.buffer_bytes;
-    profile.computed_rows = schedule.computed_rows;
-    profile.result_rows = schedule.result_rows;
-  }
-  return profiles;
-}
 
 const DeviceMemory& Executor::arena() const { return impl_->arena; }
 

@@ -19,6 +19,13 @@
 
 namespace tilesmith {
 
+// What a profile says of a step that is computed in a region (regions.h).
+struct StepRegion {
+  int number = 0;  // in the plan; 0 for none
+  // Of an image: what threads compute, which is more where their rows meet, and those of the result.
+  int64_t computed_rows = 0, result_rows = 0;
+};
+
 // One executed step: a node, or a layout transform.
 struct StepProfile {
   std::string name;     // the node's name, of two that are fused "bn1>conv2", or "tensor: NCHW -> NCHW16c"
@@ -36,18 +43,7 @@ struct StepProfile {
   bool planned = true;
   int64_t packed_weight_bytes = 0;  // of convolutions
   double crossed_bytes = 0;         // read by another thread than the one that wrote them (CrossedBytes)
-  int region = 0;                   // of the plan, that it is computed in (regions.h); 0 for none
-  // In a region, of an image: what threads compute, which is more where their rows meet, and those it has.
-  int64_t computed_rows = 0, result_rows = 0;
-};
-
-// One of the plan's regions, of an image: what its steps do together.
-struct RegionProfile {
-  int number = 0;  // in the plan
-  int64_t steps = 0;
-  int64_t bands = 0, band_rows = 0;            // those of all threads; rows of the last step's result
-  int64_t buffer_bytes = 0;                    // of each thread
-  int64_t computed_rows = 0, result_rows = 0;  // as in StepProfile, of all steps
+  StepRegion region = {};
 };
 
 // A tensor that a step reads or writes.
@@ -129,13 +125,11 @@ class Executor {
   void RunStep(size_t index);
   // Brings what the steps have written to the caller's outputs, where those are not the device's memory.
   void FetchOutputs();
-  // Of the graph and the plan that this was made of, on the same device, and without the plan's regions.
-  Executor LayerByLayer(Graph graph, const Plan& plan) const;
 
+  const CompiledNetwork& network() const;
+  const StopFlag* stop() const;
   const Device& device() const;
-  size_t ArenaBytes() const;         // activations and scratch
-  size_t LayerByLayerBytes() const;  // the same, if no tensor were computed in a region
-  std::vector<RegionProfile> Regions() const;
+  size_t ArenaBytes() const;          // activations and scratch
   const DeviceMemory& arena() const;  // where they are, which may be larger
   size_t PackedWeightBytes() const;
   std::vector<CodeBlob> Code() const;  // every conv's generated code

@@ -47,10 +47,8 @@ std::vector<StepProfile> StepsWithRegion() {
     steps[i].name = steps[i].kind = "abcd"[i];
     steps[i].seconds = static_cast<double>(i + 1) * 1e-3;
   }
-  steps[1].region = steps[2].region = 1;
-  steps[1].computed_rows = 34;
-  steps[2].computed_rows = 32;
-  steps[1].result_rows = steps[2].result_rows = 32;
+  steps[1].region = {1, 34, 32};
+  steps[2].region = {1, 32, 32};
   return steps;
 }
 

@@ -112,7 +112,7 @@ HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMe
                                  {"measured_seconds", "measured ms"},
                                  {"ratio", "ratio"}};
   const bool has_regions = std::ranges::any_of(
-      steps, [](const StepDifference& difference) { return difference.matched.step.region > 0; });
+      steps, [](const StepDifference& difference) { return difference.matched.step.region.number > 0; });
   if (has_regions) columns.push_back({"region", "region", 0});
   HeavySteps heavy{
       .table = Table("nodes",
@@ -133,7 +133,7 @@ HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMe
                                MillisecondsCell(predicted),
                                MillisecondsCell(measured),
                                predicted > 0 ? RatioCell(measured / predicted) : NoCell()};
-    if (has_regions) cells.push_back(step.region > 0 ? CountCell(step.region) : Cell());
+    if (has_regions) cells.push_back(step.region.number > 0 ? CountCell(step.region.number) : Cell());
     heavy.table.AddRow(std::move(cells));
   }
   return heavy;

@@ -30,8 +30,8 @@ bool IsConv(const StepProfile& step) { return KnownConvTemplate(step.kind) != nu
 // How many steps from this one on are one region, or 1: those of a region follow each other.
 size_t StepsTogether(std::span<const StepProfile> steps, size_t first) {
   size_t count = 1;
-  while (steps[first].region > 0 && first + count < steps.size() &&
-         steps[first + count].region == steps[first].region)
+  while (steps[first].region.number > 0 && first + count < steps.size() &&
+         steps[first + count].region.number == steps[first].region.number)
     ++count;
   return count;
 }
@@ -57,7 +57,7 @@ Table ProfileTable(std::span<const StepProfile> steps) {
                                  {"node", ""},
                                  {"converts", ""}};
   const bool has_regions =
-      std::ranges::any_of(steps, [](const StepProfile& step) { return step.region > 0; });
+      std::ranges::any_of(steps, [](const StepProfile& step) { return step.region.number > 0; });
   if (has_regions)
     columns.insert(columns.end(),
                    {{"region", "region", 0}, {"computed_rows", "rows", 2}, {"result_rows", ""}});
@@ -75,13 +75,14 @@ Table ProfileTable(std::span<const StepProfile> steps) {
                                PercentCell(total > 0 ? step.seconds / total : 0),
                                TextCell(step.node),
                                {step.conversion.has_value(), ""}};
-    if (has_regions && step.region == 0) cells.resize(cells.size() + 3);
-    if (step.region > 0) {
-      const int64_t twice = step.computed_rows - step.result_rows;
-      std::string rows = std::to_string(std::min(step.computed_rows, step.result_rows));
+    if (has_regions && step.region.number == 0) cells.resize(cells.size() + 3);
+    if (step.region.number > 0) {
+      const int64_t twice = step.region.computed_rows - step.region.result_rows;
+      std::string rows = std::to_string(std::min(step.region.computed_rows, step.region.result_rows));
       if (twice > 0) rows += fmt::format("+{}", twice);
-      cells.insert(cells.end(),
-                   {CountCell(step.region), {step.computed_rows, rows}, CountCell(step.result_rows)});
+      cells.insert(cells.end(), {CountCell(step.region.number),
+                                 {step.region.computed_rows, rows},
+                                 CountCell(step.region.result_rows)});
     }
     table.AddRow(std::move(cells));
   }
@@ -165,9 +166,9 @@ std::string ChromeTrace(std::span<const StepProfile> steps) {
   double begin = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepProfile& step = steps[i];
-    if (step.region > 0 && (i == 0 || steps[i - 1].region != step.region)) {
+    if (step.region.number > 0 && (i == 0 || steps[i - 1].region.number != step.region.number)) {
       const double seconds = Total(steps.subspan(i, StepsTogether(steps, i)));
-      events.push_back(TraceEvent(fmt::format("region {}", step.region), "region", begin, seconds));
+      events.push_back(TraceEvent(fmt::format("region {}", step.region.number), "region", begin, seconds));
     }
     events.push_back(TraceEvent(step.name, step.kind, begin, step.seconds));
     events.back()["args"] = {{"layouts", step.layouts}, {"predicted_us", step.predicted_seconds * 1e6}};

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "graph_tuner/executor/executor.h"
+#include "graph_tuner/executor/compiled_network.h"
 #include "tools/cli/report.h"
 
 namespace tilesmith {

@@ -369,15 +369,17 @@ TEST(Executor, ProfilesSayWhatARegionComputesAndSaves) {
   int64_t computed = 0, steps = 0;
   for (const StepProfile& step : executor.Profile(Pointers(inputs), Pointers(outputs), 3)) {
     const bool inside = !step.conversion;
-    EXPECT_EQ(step.region, inside ? 1 : 0) << step.name;
-    EXPECT_EQ(step.result_rows, inside ? kHeight : 0) << step.name;
+    EXPECT_EQ(step.region.number, inside ? 1 : 0) << step.name;
+    EXPECT_EQ(step.region.result_rows, inside ? kHeight : 0) << step.name;
     // The rows around the middle, two steps away from the end and one.
-    EXPECT_GE(step.computed_rows, step.result_rows + (step.node == "a" ? 4 : step.node == "b" ? 2 : 0));
+    EXPECT_GE(step.region.computed_rows, step.region.result_rows + (step.node == "a"   ? 4
+                                                                    : step.node == "b" ? 2
+                                                                                       : 0));
     EXPECT_GT(step.seconds, 0) << step.name;
-    computed += step.computed_rows;
+    computed += step.region.computed_rows;
     steps += inside;
   }
-  const std::vector<RegionProfile> regions = executor.Regions();
+  const std::vector<RegionProfile> regions = RegionProfiles(executor.network());
   ASSERT_EQ(regions.size(), 1u);
   EXPECT_EQ(regions[0].number, 1);
   EXPECT_EQ(regions[0].steps, steps);
@@ -387,11 +389,10 @@ TEST(Executor, ProfilesSayWhatARegionComputesAndSaves) {
   EXPECT_EQ(regions[0].result_rows, 3 * kHeight);
   EXPECT_GT(regions[0].buffer_bytes, 0);
 
-  Executor whole = executor.LayerByLayer(graph, plan);
-  EXPECT_TRUE(whole.Regions().empty());
-  EXPECT_EQ(whole.ArenaBytes(), executor.LayerByLayerBytes());
-  EXPECT_EQ(whole.LayerByLayerBytes(), whole.ArenaBytes());
-  EXPECT_LT(executor.ArenaBytes(), whole.ArenaBytes());
+  const auto whole = CompileNetwork(graph, WithoutRegions(plan), OpenDevice(cpu, 2));
+  EXPECT_EQ(LayerByLayerMemory(executor.network()).bytes, whole->memory.bytes);
+  EXPECT_EQ(LayerByLayerMemory(*whole).bytes, whole->memory.bytes);
+  EXPECT_LT(executor.network().memory.bytes, whole->memory.bytes);
 }
 
 TEST_F(ExecutorErrors, NetworksOfAPoolShareEqualWeights) {
