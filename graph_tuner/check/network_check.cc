@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "graph_tuner/check/compare.h"
 #include "graph_tuner/check/rounding_bounds.h"
 #include "graph_tuner/check/step_memory.h"
+#include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/end_tensors.h"
 #include "graph_tuner/executor/schedule.h"
 #include "layouts/base/check.h"
@@ -112,11 +114,9 @@ class Walk {
         schedules_(ResolveSchedules(graph, plan, cpu)),
         plain_inputs_(inputs),
         inputs_(InputsIn(plan.ends.inputs, graph, inputs)),
+        outputs_(OutputTensors(plan.ends.outputs, graph)),
         values_(graph.size()),
-        step_of_(graph.size(), -1) {
-    for (const NodeId id : graph.outputs())
-      outputs_.emplace_back(graph.node(id).shape, EndLayout(graph.node(id), plan.ends.outputs));
-  }
+        step_of_(graph.size(), -1) {}
 
   NetworkCheck Run() {
     const auto inputs = PointersTo<const Tensor*>(inputs_);
@@ -346,6 +346,38 @@ class Walk {
   NetworkCheck check_;
 };
 
+// Which of the plan's nodes ends each region: "region 1 ends with "conv4"", ...
+std::string RegionEnds(const Plan& plan) {
+  std::map<int, std::string_view> ends;
+  for (const NodePlan& node : plan.nodes)
+    if (node.region > 0) ends[node.region] = node.node;
+  std::string text;
+  for (const auto& [region, node] : ends)
+    text += fmt::format("{}region {} ends with \"{}\"", text.empty() ? "" : ", ", region, node);
+  return text;
+}
+
+// "", or in what regions do not give what their layers give one after the other.
+std::string DifferenceOfRegions(Executor& regions, Executor& layers, const Graph& graph, const Plan& plan,
+                                const std::vector<Tensor>& plain) {
+  const std::vector<Tensor> inputs = InputsIn(plan.ends.inputs, graph, plain);
+  std::vector<Tensor> got = OutputTensors(plan.ends.outputs, graph), expected = got;
+  regions.Run(PointersTo<const Tensor*>(inputs), PointersTo<Tensor*>(got));
+  layers.Run(PointersTo<const Tensor*>(inputs), PointersTo<Tensor*>(expected));
+  for (size_t k = 0; k < got.size(); ++k) {
+    const Layout order = Layout::Nchw(got[k].type());
+    const Tensor have = InLayout(got[k], order), want = InLayout(expected[k], order);
+    int64_t first = 0;
+    const int64_t different = CountDifferent(have, want, &first);
+    if (different == 0) continue;
+    return fmt::format(
+        "output \"{}\": {} is {}, layer by layer {} ({} of {} elements are not the same bits); {}",
+        graph.node(graph.outputs()[k]).name, DescribeElement(want.shape(), first), ElementText(have, first),
+        ElementText(want, first), different, want.size(), RegionEnds(plan));
+  }
+  return "";
+}
+
 }  // namespace
 
 double AllowedDifference(double rounding, double floor) {
@@ -354,7 +386,12 @@ double AllowedDifference(double rounding, double floor) {
 
 NetworkCheck CheckNetwork(Executor& executor, const Graph& graph, const Plan& plan, const Target& cpu,
                           const std::vector<Tensor>& inputs) {
-  return Walk(executor, graph, plan, cpu, inputs).Run();
+  if (plan.regions.empty()) return Walk(executor, graph, plan, cpu, inputs).Run();
+  const Plan whole = WithoutRegions(plan);
+  Executor layers(graph, whole, executor.network().device, executor.stop());
+  NetworkCheck check = Walk(layers, graph, whole, cpu, inputs).Run();
+  if (check.wrong.empty()) check.wrong = DifferenceOfRegions(executor, layers, graph, plan, inputs);
+  return check;
 }
 
 std::string DescribeAllowed(const NetworkCheck& check) {

@@ -12,6 +12,9 @@
 //   between one draw and another; errors are added no larger than their bounds, so a wrong kernel does not
 //   excuse itself.
 //
+// Of a network with regions (executor/regions.h), this is asked of the same schedules layer by layer, whose
+// outputs the regions must give bit for bit.
+//
 // Four times the live tensors of the network are held, never all of its tensors; it takes 1 + kDraws
 // reference runs.
 #pragma once

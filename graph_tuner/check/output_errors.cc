@@ -48,13 +48,6 @@ Tensor InBf16(const ConvTemplate& conv_template, const ConvOp& conv, const std::
   return InLayout(output, Layout::Nchw());
 }
 
-std::vector<Tensor> OutputTensors(const Graph& graph, const Plan& plan) {
-  std::vector<Tensor> outputs;
-  for (const Graph::NodeId id : graph.outputs())
-    outputs.emplace_back(graph.node(id).shape, EndLayout(graph.node(id), plan.ends.outputs));
-  return outputs;
-}
-
 // A step of the executor, from what its inputs hold.
 void ComputeInBf16(const ConvTemplate& conv_template, const ConvOp& conv, const BoundStep& step,
                    const Device& device) {
@@ -138,7 +131,7 @@ OutputErrors::OutputErrors(const Graph& graph, DevicePtr device, Samples samples
 
 std::vector<OutputErrors::Outputs> OutputErrors::OutputsOf(const Graph& graph, const Plan& plan) const {
   Executor executor(graph, plan, device_);
-  std::vector<Tensor> outputs = OutputTensors(graph, plan);
+  std::vector<Tensor> outputs = OutputTensors(plan.ends.outputs, graph);
   std::vector<Outputs> all;
   all.reserve(samples_.size());
   for (const std::vector<Tensor>& sample : samples_) {
@@ -159,7 +152,7 @@ OutputDifference OutputErrors::Of(const Graph& graph, const Plan& plan) const {
 ErrorSquares OutputErrors::OfConvs(size_t most, const std::function<void(size_t, size_t)>& progress) const {
   Executor executor(graph_, floats_, device_);
   std::vector<Tensor> inputs = InputsIn(floats_.ends.inputs, graph_, samples_.front());
-  std::vector<Tensor> outputs = OutputTensors(graph_, floats_);
+  std::vector<Tensor> outputs = OutputTensors(floats_.ends.outputs, graph_);
   const auto bind = [&] {
     return executor.BindSteps(PointersTo<const Tensor*>(inputs), PointersTo<Tensor*>(outputs));
   };

@@ -44,6 +44,10 @@ void Get(ByteReader& reader, KernelPart& part) {
       ByteReader::Refuse(fmt::format("a function at {} of {} bytes", begin, place.bytes));
 }
 
+// It is known from the region.
+void Put(ByteWriter&, const StepRegion&) {}
+void Get(ByteReader&, StepRegion&) {}
+
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'T', 'S', 'M', 'I', 'T', 'H', 'C', '\n'};

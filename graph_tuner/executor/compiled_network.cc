@@ -47,6 +47,17 @@ ConvWeights WeightsOf(const Op& op, const Op* first, KernelParts* parts) {
   return weights;
 }
 
+// Of buffers, and of the scratch of steps in no region.
+std::vector<BufferRequest> StepRequests(const Program& program, const std::vector<Place>& places,
+                                        std::span<const std::unique_ptr<Kernel>> kernels, int threads) {
+  std::vector<BufferRequest> requests = ArenaRequests(program, places);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const int step = static_cast<int>(i);
+    requests.push_back({step, step, program.steps[i].region >= 0 ? 0 : kernels[i]->ScratchBytes(threads)});
+  }
+  return requests;
+}
+
 class Compiler {
  public:
   Compiler(Graph graph, const Plan& plan, DevicePtr device, const StopFlag* stop, BufferPool* pool)
@@ -236,12 +247,8 @@ class Compiler {
   }
 
   void LayOutArena() {
-    std::vector<BufferRequest> requests = ArenaRequests(network_.program, network_.places);
-    for (size_t i = 0; i < network_.kernels.size(); ++i) {
-      const int step = static_cast<int>(i);
-      const bool in_region = network_.program.steps[i].region >= 0;
-      requests.push_back({step, step, in_region ? 0 : network_.kernels[i]->ScratchBytes(device_.threads())});
-    }
+    std::vector<BufferRequest> requests =
+        StepRequests(network_.program, network_.places, network_.kernels, device_.threads());
     for (size_t i = 0; i < network_.regions.size(); ++i) {
       const Region& region = network_.program.regions[i];
       requests.push_back({region.first, region.last - 1, RegionScratchBytes(network_, i)});
@@ -290,6 +297,35 @@ class Compiler {
 };
 
 }  // namespace
+
+std::vector<RegionProfile> RegionProfiles(const CompiledNetwork& network) {
+  std::vector<RegionProfile> profiles;
+  for (size_t i = 0; i < network.regions.size(); ++i) {
+    const Region& region = network.program.regions[i];
+    const auto& [steps, schedule] = network.regions[i];
+    RegionProfile& profile = profiles.emplace_back();
+    profile.number = region.number;
+    profile.steps = std::ssize(steps);
+    profile.band_rows = region.band_rows;
+    for (const std::vector<RegionAction>& actions : schedule.actions) {
+      profile.bands += std::ranges::count_if(actions, [&](const RegionAction& action) {
+        return action.does == RegionAction::Does::kCompute && action.step + 1 == profile.steps;
+      });
+    }
+    profile.buffer_bytes = schedule.buffer_bytes;
+    profile.computed_rows = schedule.computed_rows;
+    profile.result_rows = schedule.result_rows;
+  }
+  return profiles;
+}
+
+MemoryPlan LayerByLayerMemory(const CompiledNetwork& network) {
+  Program program = network.program;
+  for (TensorBuffer& buffer : program.buffers) buffer.rolls = false;
+  for (Step& step : program.steps) step.region = -1;
+  const int threads = network.device->threads();
+  return PlanMemory(StepRequests(program, PlaceBuffers(program), network.kernels, threads), threads);
+}
 
 std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::NodeId> ids,
                                     const Layout& layout) {

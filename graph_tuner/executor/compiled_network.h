@@ -56,6 +56,18 @@ struct CompiledNetwork {
   size_t RegionIndex(size_t region) const { return ScratchIndex(program.steps.size()) + region; }
 };
 
+// A region, of an image: what its steps do together.
+struct RegionProfile {
+  int number = 0;  // in the plan
+  int64_t steps = 0;
+  int64_t bands = 0, band_rows = 0;            // those of all threads; rows of the last step's result
+  int64_t buffer_bytes = 0;                    // of each thread
+  int64_t computed_rows = 0, result_rows = 0;  // of all steps (StepRegion)
+};
+std::vector<RegionProfile> RegionProfiles(const CompiledNetwork& network);
+// What `memory` would be, if all tensors existed whole.
+MemoryPlan LayerByLayerMemory(const CompiledNetwork& network);
+
 // Arguments and errors are those of Executor's constructor. Once a conv's weights are packed the graph lets
 // go of them, so that a caller who keeps no copy of it never holds all of them twice. Networks compiled with
 // one pool share equal packed weights.

@@ -44,6 +44,14 @@ inline std::vector<Tensor> InputsIn(const Layout& layout, const Graph& graph,
   return tensors;
 }
 
+// For its outputs.
+inline std::vector<Tensor> OutputTensors(const Layout& layout, const Graph& graph) {
+  std::vector<Tensor> tensors;
+  for (const Graph::NodeId id : graph.outputs())
+    tensors.emplace_back(graph.node(id).shape, EndLayout(graph.node(id), layout));
+  return tensors;
+}
+
 // As Executor::Run takes them: const Tensor* or Tensor*.
 template <typename Pointer, typename Tensors>
 std::vector<Pointer> PointersTo(Tensors& tensors) {

@@ -53,12 +53,14 @@ struct Executor::Impl {
   std::vector<StepProfile> Profile(int runs);
   void Repeat(int repeats, std::span<StepProfile> profile);
   void SpreadOverSteps(std::span<const double> by_launch, std::span<double> by_step);
+  void NoteRegions(std::span<StepProfile> profile) const;
   void CheckNoRegions() const;
 
   const std::shared_ptr<const CompiledNetwork> network;
   const Device& device;
   const std::unique_ptr<Stream> stream;
-  // What runs: of steps in no region each one, of a region one for all of its steps, whose own ones are apart.
+  // What runs: of steps in no region each one, of a region one for all of its steps, whose own ones are
+  // apart.
   std::vector<Launch> launches;
   std::vector<std::vector<Launch>> region_launches;
   std::vector<std::unique_ptr<RegionKernel>> region_kernels;
@@ -290,9 +292,21 @@ std::vector<StepProfile> Executor::Impl::Profile(int runs) {
   for (const std::unique_ptr<RegionKernel>& kernel : region_kernels) kernel->Clock({});
   DownloadOutputs();
   std::vector<StepProfile> profile = network->steps;
+  NoteRegions(profile);
   const std::vector<double> quantiles = LowQuantiles(seconds, count);
   for (size_t i = 0; i < count; ++i) profile[i].seconds = quantiles[i];
   return profile;
+}
+
+void Executor::Impl::NoteRegions(std::span<StepProfile> profile) const {
+  for (size_t i = 0; i < network->regions.size(); ++i) {
+    const Region& region = network->program.regions[i];
+    const auto& [steps, schedule] = network->regions[i];
+    for (size_t step = 0; step < steps.size(); ++step) {
+      profile[static_cast<size_t>(region.first) + step].region = {region.number, schedule.step_rows[step],
+                                                                  steps[step].height};
+    }
+  }
 }
 
 void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
@@ -380,9 +394,15 @@ std::vector<BoundStep> Executor::BindSteps(std::span<const Tensor* const> inputs
   return bound;
 }
 
-void Executor::RunStep(size_t index) { impl_->stream->RunByAll(std::span(impl_->launches).subspan(index, 1)); }
+void Executor::RunStep(size_t index) {
+  impl_->stream->RunByAll(std::span(impl_->launches).subspan(index, 1));
+}
 
 void Executor::FetchOutputs() { impl_->DownloadOutputs(); }
+
+const CompiledNetwork& Executor::network() const { return *impl_->network; }
+
+const StopFlag* Executor::stop() const { return impl_->stop; }
 
 const Device& Executor::device() const { return impl_->device; }
 

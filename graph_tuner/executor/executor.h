@@ -19,6 +19,13 @@
 
 namespace tilesmith {
 
+// What a profile says of a step that is computed in a region (regions.h).
+struct StepRegion {
+  int number = 0;  // in the plan; 0 for none
+  // Of an image: what threads compute, which is more where their rows meet, and those of the result.
+  int64_t computed_rows = 0, result_rows = 0;
+};
+
 // One executed step: a node, or a layout transform.
 struct StepProfile {
   std::string name;     // the node's name, of two that are fused "bn1>conv2", or "tensor: NCHW -> NCHW16c"
@@ -36,6 +43,7 @@ struct StepProfile {
   bool planned = true;
   int64_t packed_weight_bytes = 0;  // of convolutions
   double crossed_bytes = 0;         // read by another thread than the one that wrote them (CrossedBytes)
+  StepRegion region = {};
 };
 
 // A tensor that a step reads or writes.
@@ -110,14 +118,16 @@ class Executor {
   std::vector<StepProfile> RepeatSteps(std::span<const Tensor* const> inputs,
                                        std::span<Tensor* const> outputs, int runs, int repeats);
 
-  // For who looks at every step, of a network without regions (WithoutRegions, plan.h): all of them in their order, bound to these tensors. RunStep then runs one,
-  // on whatever its inputs hold by then. A run with other tensors binds the steps to those. The memory is the
-  // device's.
+  // For who looks at every step, of a network without regions: all of them in their order, bound to these
+  // tensors. RunStep then runs one, on whatever its inputs hold by then. A run with other tensors binds the
+  // steps to those. The memory is the device's.
   std::vector<BoundStep> BindSteps(std::span<const Tensor* const> inputs, std::span<Tensor* const> outputs);
   void RunStep(size_t index);
   // Brings what the steps have written to the caller's outputs, where those are not the device's memory.
   void FetchOutputs();
 
+  const CompiledNetwork& network() const;
+  const StopFlag* stop() const;
   const Device& device() const;
   size_t ArenaBytes() const;          // activations and scratch
   const DeviceMemory& arena() const;  // where they are, which may be larger

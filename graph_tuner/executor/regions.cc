@@ -241,10 +241,12 @@ class Scheduler {
   void Count() {
     for (size_t i = 0; i < steps_.size(); ++i) {
       schedule_.result_rows += steps_[i].height;
+      int64_t& computed = schedule_.step_rows.emplace_back();
       for (const Extents& extents : extents_) {
         const RowRange rows = RowsTouched(steps_[i], extents[i]);
-        schedule_.computed_rows += rows.last - rows.first;
+        computed += rows.last - rows.first;
       }
+      schedule_.computed_rows += computed;
     }
   }
 

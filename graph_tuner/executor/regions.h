@@ -73,6 +73,7 @@ struct RegionSchedule {
   int64_t buffer_bytes = 0;
   // Rows that segments compute, and those of the results: what is more is computed by two.
   int64_t computed_rows = 0, result_rows = 0;
+  std::vector<int64_t> step_rows;  // of those computed, by step
 };
 
 // Of bands of `band_rows` rows of the last step's result. Where there are several images for each thread, a

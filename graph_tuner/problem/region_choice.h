@@ -18,9 +18,10 @@
 //                             | enter_pr, leave_pr or between_pr, if they are in different places
 //                             | 0, in one region; forbidden if p rolls and they are not in one region
 //
-// Proof that capacity holds: on every way through a region levels grow by at least what each buffer takes,
-// and none is above kLevels; buffers of branches beside each other are counted as if one used the other's
-// room, which makes the region too large by the smaller one at most. Source: original.
+// Proof that capacity holds in a chain: on the way through a region levels grow by at least what each buffer
+// takes, and none is above kLevels. Of branches that meet again the longest way is counted, and two nodes
+// that are in one region by another way may have a tensor between them that was not counted: such a region
+// may be too large for its share of the cache, which those who run it will see. Source: original.
 #pragma once
 
 #include <optional>

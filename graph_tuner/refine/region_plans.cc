@@ -8,7 +8,7 @@
 #include <set>
 
 #include "graph_tuner/costs/layout_forms.h"
-#include "graph_tuner/executor/neighbour_waits.h"
+#include "graph_tuner/executor/network_regions.h"
 #include "graph_tuner/plan/concat_slices.h"
 #include "graph_tuner/problem/region_choice.h"
 #include "layouts/base/check.h"

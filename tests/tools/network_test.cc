@@ -7,6 +7,7 @@
 #include "graph_tuner/plan/plan_file.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/random_tensor.h"
+#include "tests/graph_tuner/support/region_plans.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
 #include "tests/tools/cli.h"
@@ -216,6 +217,38 @@ TEST(NetworkTest, PlanRunsAndAgreesWithTheReference) {
   EXPECT_NEAR(json["totals"][0]["seconds"].get<double>(), steps, 1e-12);
   EXPECT_NEAR(json["totals"][3]["seconds"].get<double>(), parts, 1e-12);
   EXPECT_EQ(json["totals"][3]["seconds"], json["median_seconds"]);
+}
+
+// As a model and compiled, whose file needs the plan beside it for the check.
+TEST(NetworkTest, PlansWithRegionsRunAndAgree) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("plan.jsonl"), trace = directory.File("trace.json"),
+                    file = directory.File("resnet18.tsc");
+  const Graph graph = LoadModel({.model = "resnet18", .input_shapes = {"input=1x3x64x64"}});
+  Plan plan = FewRowsPlan(graph, DetectCpu(), 2);
+  AddRegion(plan, {"layer1.0.conv1", "layer1.0.conv2"}, 2);
+  AddRegion(plan, {"layer1.1.conv1", "layer1.1.conv2"}, 4);
+  WritePlan(path, plan);
+  const auto expect_regions = [](const ProgramResult& run) {
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const Json json = Json::parse(run.out);
+    EXPECT_GT(json["layer_by_layer_bytes"], 0);
+    ASSERT_EQ(json["regions"].size(), 2u);
+    EXPECT_EQ(json["regions"][1]["band_rows"], 4);
+    EXPECT_EQ(json["regions"][1]["steps"], 2);
+    EXPECT_EQ(
+        std::ranges::count_if(json["steps"], [](const Json& step) { return step["region"].is_number(); }), 4);
+    EXPECT_EQ(json["checked_steps"], json["steps"].size());
+  };
+  expect_regions(Tilesmith(Small({"run", "resnet18", "--plan", path, "--check", "--runs", "2", "--profile",
+                                  "--trace", trace, "--threads", "2"})));
+  const Json events = Json::parse(ReadFile(trace))["traceEvents"];
+  EXPECT_EQ(std::ranges::count_if(events, [](const Json& event) { return event["cat"] == "region"; }), 2);
+  const ProgramResult compiled = Tilesmith({"compile", "resnet18", "--input-shape", "input=1x3x64x64",
+                                            "--plan", path, "--threads", "2", "-o", file});
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  expect_regions(Tilesmith(Small({"run", file, "--model", "resnet18", "--plan", path, "--check", "--runs",
+                                  "2", "--profile", "--threads", "2"})));
 }
 
 TEST(NetworkTest, OutputsAreTheSameForTheSameInputFile) {

@@ -8,6 +8,7 @@
 #include "layouts/base/error.h"
 #include "ops/networks/networks.h"
 #include "ops/passes/passes.h"
+#include "tests/graph_tuner/support/region_plans.h"
 #include "tests/support/temporary_files.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/system_files.h"
@@ -203,6 +204,22 @@ TEST(ReportDataTest, EdgesSayLayoutsAndTransforms) {
   }
 }
 
+// Two nodes of the example in a region, for its picture.
+Document DataWithRegion() {
+  Example example;
+  AddRegion(example.plan, {"features.3.squeeze", "features.3.expand1x1"}, 4);
+  return example.Data();
+}
+
+TEST(ReportDataTest, NodesSayTheirRegion) {
+  const Document data = DataWithRegion();
+  EXPECT_EQ(data["plan"]["regions"], Document::parse(R"([{"band_rows": 4}])"));
+  EXPECT_EQ(
+      std::ranges::count_if(data["nodes"], [](const Document& node) { return node.value("region", 0) == 1; }),
+      2);
+  EXPECT_EQ(Example().Data()["plan"]["regions"], Document::array());
+}
+
 TEST(ReportDataTest, ResultsOfAnotherPlanAreRefused) {
   const Example example;
   const auto measured_with = [&](const Plan& plan) {
@@ -322,6 +339,16 @@ TEST_F(BrowserTest, WithoutMeasurementsItSaysWhatIsMissing) {
   EXPECT_LT(dom_.find("<section id=\"plan\""), dom_.find("<section id=\"absent\""));
   EXPECT_THAT(dom_, HasSubstr("predicted 2.000 ms, not measured"));
   EXPECT_THAT(dom_, HasSubstr("Not in this page: the network: no model"));
+}
+
+TEST_F(BrowserTest, RegionsAreFramed) {
+  Open(DataWithRegion(), {});
+  EXPECT_THAT(Chart("network"),
+              HasSubstr("<title>region 1, computed depth first in bands of 4 rows</title>"));
+  EXPECT_THAT(Chart("network"), HasSubstr(">region 1</text>"));
+  EXPECT_THAT(dom_, HasSubstr(">region</th>"));
+  Open(Example().Data(), {});
+  EXPECT_THAT(dom_, Not(HasSubstr(">region</th>")));
 }
 
 // What is drawn of a label may be in several lines.

@@ -220,6 +220,7 @@ class GraphTuneCommand : public Command {
     if (interpolated > 0) report.Fact("interpolated", "  of them interpolated", CountCell(interpolated));
     report.Fact("other_seconds", "other ops ms",
                 MillisecondsCell(plan.predicted_seconds - conv_seconds - transform_seconds));
+    AddRegions(report, plan);
     report.Fact("solver", "solver", TextCell(plan.solver));
     report.Fact("certificate", "certificate", TextCell(plan.certificate));
     report.Fact("candidates", "candidates", CountCell(tuned.candidates));

@@ -13,6 +13,7 @@
 #include "tools/cli/report.h"
 #include "tools/cli/results_file.h"
 #include "tools/commands/commands.h"
+#include "tools/doctor/disturbance.h"
 #include "tools/network/prediction_report.h"
 #include "tools/quantize/in_place.h"
 #include "tools/tune/optimize_model.h"
@@ -154,6 +155,7 @@ class OptimizeCommand : public Command {
                            fmt::format("{:.2f} times as long", (measured + saved) / measured)}
                     : NoCell());
     report.Fact("solutions", "solutions that ran", CountCell(optimized.solutions));
+    AddRegions(report, optimized.plan);
     report.Fact("certificate", "certificate", TextCell(optimized.plan.certificate));
   }
 

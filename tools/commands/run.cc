@@ -287,6 +287,9 @@ class RunNetworkCommand : public Command {
     report.Fact("predicted_seconds", "predicted ms", KnownMillisecondsCell(facts.predicted_seconds));
     report.Fact("activation_bytes", "activations MiB",
                 MebibytesCell(static_cast<int64_t>(executor.ArenaBytes())));
+    if (!executor.network().regions.empty())
+      report.Fact("layer_by_layer_bytes", "  without regions MiB",
+                  MebibytesCell(LayerByLayerMemory(executor.network()).bytes));
     report.Fact("weight_bytes", "weights MiB",
                 MebibytesCell(static_cast<int64_t>(executor.PackedWeightBytes())));
     report.Fact("peak_bytes", "process's peak MiB", MebibytesCell(PeakResidentBytes()));
@@ -320,6 +323,8 @@ class RunNetworkCommand : public Command {
     if (!trace_path_.empty()) WriteTextFile(trace_path_, ChromeTrace(steps));
     if (!profile_) return;
     report.AddTable(table);
+    const std::vector<RegionProfile> regions = RegionProfiles(run.executor().network());
+    if (!regions.empty()) report.AddTable(RegionTable(regions));
     report.AddTable(KindTable(steps));
     report.AddTable(TotalsTable(steps, median_seconds, SeePlacement(threads).barrier_seconds));
   }

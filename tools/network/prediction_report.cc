@@ -103,17 +103,21 @@ Table DifferencesTable(const std::vector<DifferencePart>& parts) {
 }
 
 HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMeasurement& measurement) {
+  std::vector<Column> columns = {{"node", "node"},
+                                 {"layouts", "layouts"},
+                                 {"stand_alone_seconds", "alone ms"},
+                                 {"context", "in context"},
+                                 {"cause", "cause"},
+                                 {"predicted_seconds", "predicted ms"},
+                                 {"measured_seconds", "measured ms"},
+                                 {"ratio", "ratio"}};
+  const bool has_regions = std::ranges::any_of(
+      steps, [](const StepDifference& difference) { return difference.matched.step.region.number > 0; });
+  if (has_regions) columns.push_back({"region", "region", 0});
   HeavySteps heavy{
       .table = Table("nodes",
                      "nodes above 2% of the run, their measured ms with its threads and barriers shared out",
-                     {{"node", "node"},
-                      {"layouts", "layouts"},
-                      {"stand_alone_seconds", "alone ms"},
-                      {"context", "in context"},
-                      {"cause", "cause"},
-                      {"predicted_seconds", "predicted ms"},
-                      {"measured_seconds", "measured ms"},
-                      {"ratio", "ratio"}})};
+                     std::move(columns))};
   const double scale = ShareScale(measurement);
   for (const StepDifference& difference : steps) {
     const StepProfile& step = difference.matched.step;
@@ -121,14 +125,25 @@ HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMe
     if (measured <= kHeavyShare * measurement.seconds) continue;
     ++heavy.count;
     if (predicted > 0 && std::abs(measured / predicted - 1) <= kAllowedGap) ++heavy.predicted_well;
-    heavy.table.AddRow({TextCell(step.name), TextCell(step.layouts),
-                        KnownMillisecondsCell(difference.matched.stand_alone_seconds),
-                        GapCell(measured, difference.matched.stand_alone_seconds),
-                        TextCell(std::string(CauseName(difference.cause))), MillisecondsCell(predicted),
-                        MillisecondsCell(measured),
-                        predicted > 0 ? RatioCell(measured / predicted) : NoCell()});
+    std::vector<Cell> cells = {TextCell(step.name),
+                               TextCell(step.layouts),
+                               KnownMillisecondsCell(difference.matched.stand_alone_seconds),
+                               GapCell(measured, difference.matched.stand_alone_seconds),
+                               TextCell(std::string(CauseName(difference.cause))),
+                               MillisecondsCell(predicted),
+                               MillisecondsCell(measured),
+                               predicted > 0 ? RatioCell(measured / predicted) : NoCell()};
+    if (has_regions) cells.push_back(step.region.number > 0 ? CountCell(step.region.number) : Cell());
+    heavy.table.AddRow(std::move(cells));
   }
   return heavy;
+}
+
+void AddRegions(Report& report, const Plan& plan) {
+  if (plan.regions.empty()) return;
+  const auto count = std::ssize(plan.regions);
+  const auto nodes = std::ranges::count_if(plan.nodes, [](const NodePlan& node) { return node.region > 0; });
+  report.Fact("regions", "regions", {int64_t{count}, fmt::format("{} of {} nodes", count, nodes)});
 }
 
 void AddHashes(Report& details, const std::string& graph_hash, const std::string& plan_hash) {

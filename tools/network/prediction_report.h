@@ -21,14 +21,17 @@ Table BaselineTable(const BaselineRuns& baselines, const Plan& plan);
 // Stand-alone costs beside what the steps took in the network.
 Table DifferencesTable(const std::vector<DifferencePart>& parts);
 
-// Nodes and transforms that take more than 2% of the run. Times are shares of an unprofiled run (ShareScale,
-// plan_measurement.h).
+// Nodes and transforms that take more than 2% of the run, and of a plan with regions their region. Times are
+// shares of an unprofiled run (ShareScale, plan_measurement.h).
 struct HeavySteps {
   Table table;
   int64_t count = 0;
   int64_t predicted_well = 0;  // measured within 15% of the prediction
 };
 HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMeasurement& measurement);
+
+// How many regions a plan has, and of how many nodes; nothing of one without.
+void AddRegions(Report& report, const Plan& plan);
 
 // Of its network and of itself, by which a report knows what was measured.
 void AddHashes(Report& details, const std::string& graph_hash, const std::string& plan_hash);

@@ -137,6 +137,7 @@ Json NodeJson(const NodePlan& plan, const MeasuredSteps& measured) {
   }
   node["predicted_seconds"] = plan.predicted_seconds;
   node["measured_seconds"] = Found(measured.nodes, plan.node);
+  if (plan.region > 0) node["region"] = plan.region;
   if (plan.record) node.update(RecordJson(*plan.record));
   return node;
 }
@@ -422,6 +423,8 @@ Json Timeline(const nlohmann::json& trace) {
 
 Json PlanJson(const Plan& plan) {
   const double predicted = KnownPrediction(plan);
+  Json regions = Json::array();
+  for (const RegionPlan& region : plan.regions) regions.push_back({{"band_rows", region.band_rows}});
   return {{"network", plan.network},
           {"graph_hash", plan.graph_hash},
           {"solver", plan.solver},
@@ -430,7 +433,8 @@ Json PlanJson(const Plan& plan) {
           {"version", plan.target.version},
           {"threads", plan.threads},
           {"input_layout", plan.ends.inputs.ToString()},
-          {"output_layout", plan.ends.outputs.ToString()}};
+          {"output_layout", plan.ends.outputs.ToString()},
+          {"regions", std::move(regions)}};
 }
 
 std::string Ms(const Json& seconds) { return MillisecondsCell(seconds.get<double>()).text + " ms"; }

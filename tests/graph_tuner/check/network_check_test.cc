@@ -14,6 +14,7 @@
 #include "ops/elementwise/binary.h"
 #include "ops/pool/pool.h"
 #include "tests/graph_tuner/support/executor_testing.h"
+#include "tests/graph_tuner/support/region_plans.h"
 
 namespace tilesmith {
 namespace {
@@ -193,6 +194,39 @@ TEST(NetworkCheck, NanAndInfinityEqualThemselves) {
     EXPECT_EQ(with_infinity.wrong, "");
     EXPECT_GT(with_infinity.not_numbers, 0);
   }
+}
+
+// The check of a chain of three convolutions in one region, whose threads do what `change` leaves of that.
+NetworkCheck CheckOfRegion(const std::function<void(RegionSchedule&)>& change) {
+  Graph graph("chain");
+  const auto x = graph.Add("x", std::make_shared<InputOp>(Shape{1, 8, 20, 12}), {});
+  const auto a = AddFilledConv(graph, "a", {x}, 16, 3);
+  const auto b = AddFilledConv(graph, "b", {a}, 24);
+  graph.MarkOutput(AddFilledConv(graph, "c", {b}, 16, 3));
+  const Target cpu = TestCpu();
+  Plan plan = FewRowsPlan(graph, cpu, 2);
+  AddRegion(plan, {"a", "b", "c"}, 2);
+  const auto network =
+      std::const_pointer_cast<CompiledNetwork>(CompileNetwork(graph, plan, OpenDevice(cpu, 2)));
+  change(network->regions.at(0).schedule);
+  Executor executor(network);
+  return CheckNetwork(executor, graph, plan, cpu, RandomInputs(graph, 1));
+}
+
+TEST(NetworkCheck, RegionsGiveWhatTheirLayersGive) {
+  const NetworkCheck check = CheckOfRegion([](RegionSchedule&) {});
+  EXPECT_EQ(check.wrong, "");
+  EXPECT_EQ(check.steps, 5);
+  EXPECT_LE(check.difference, kAllowedDifference);
+}
+
+TEST(NetworkCheck, ARegionThatLeavesRowsOutIsNamed) {
+  const NetworkCheck check = CheckOfRegion([](RegionSchedule& schedule) {
+    ASSERT_EQ(schedule.actions.size(), 2u);
+    schedule.actions[1].pop_back();
+  });
+  EXPECT_THAT(check.wrong, StartsWith("output \"c\": element "));
+  EXPECT_THAT(check.wrong, HasSubstr(" elements are not the same bits); region 1 ends with \"c\""));
 }
 
 TEST(NetworkCheck, NanOnOneSideIsNamed) {

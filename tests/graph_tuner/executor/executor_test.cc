@@ -14,6 +14,7 @@
 #include "ops/movement/concat.h"
 #include "ops/movement/view.h"
 #include "tests/graph_tuner/support/executor_testing.h"
+#include "tests/graph_tuner/support/region_plans.h"
 
 namespace tilesmith {
 namespace {
@@ -350,6 +351,48 @@ TEST_F(ExecutorErrors, ProfilesCarryPredictionsAndKinds) {
   for (const StepProfile& step : profile) EXPECT_GT(step.seconds, 0);
   EXPECT_GT(executor.PackedWeightBytes(), 0u);
   EXPECT_GT(executor.ArenaBytes(), 0u);
+}
+
+TEST(Executor, ProfilesSayWhatARegionComputesAndSaves) {
+  constexpr int64_t kHeight = 96;
+  Graph graph("chain");
+  const auto x = graph.Add("x", Input({1, 8, kHeight, 64}), {});
+  const auto a = AddFilledConv(graph, "a", {x}, 32, 3);
+  const auto b = AddFilledConv(graph, "b", {a}, 32, 3);
+  graph.MarkOutput(AddFilledConv(graph, "c", {b}, 16, 3));
+  const Target cpu = TestCpu();
+  Plan plan = FewRowsPlan(graph, cpu, 2);
+  AddRegion(plan, {"a", "b", "c"}, 4);
+  Executor executor(graph, plan, OpenDevice(cpu, 2));
+  const std::vector<Tensor> inputs = RandomInputs(graph, 7);
+  std::vector<Tensor> outputs = UnwrittenOutputs(graph);
+  int64_t computed = 0, steps = 0;
+  for (const StepProfile& step : executor.Profile(Pointers(inputs), Pointers(outputs), 3)) {
+    const bool inside = !step.conversion;
+    EXPECT_EQ(step.region.number, inside ? 1 : 0) << step.name;
+    EXPECT_EQ(step.region.result_rows, inside ? kHeight : 0) << step.name;
+    // The rows around the middle, two steps away from the end and one.
+    EXPECT_GE(step.region.computed_rows, step.region.result_rows + (step.node == "a"   ? 4
+                                                                    : step.node == "b" ? 2
+                                                                                       : 0));
+    EXPECT_GT(step.seconds, 0) << step.name;
+    computed += step.region.computed_rows;
+    steps += inside;
+  }
+  const std::vector<RegionProfile> regions = RegionProfiles(executor.network());
+  ASSERT_EQ(regions.size(), 1u);
+  EXPECT_EQ(regions[0].number, 1);
+  EXPECT_EQ(regions[0].steps, steps);
+  EXPECT_EQ(regions[0].band_rows, 4);
+  EXPECT_EQ(regions[0].bands, kHeight / 4);
+  EXPECT_EQ(regions[0].computed_rows, computed);
+  EXPECT_EQ(regions[0].result_rows, 3 * kHeight);
+  EXPECT_GT(regions[0].buffer_bytes, 0);
+
+  const auto whole = CompileNetwork(graph, WithoutRegions(plan), OpenDevice(cpu, 2));
+  EXPECT_EQ(LayerByLayerMemory(executor.network()).bytes, whole->memory.bytes);
+  EXPECT_EQ(LayerByLayerMemory(*whole).bytes, whole->memory.bytes);
+  EXPECT_LT(executor.network().memory.bytes, whole->memory.bytes);
 }
 
 TEST_F(ExecutorErrors, NetworksOfAPoolShareEqualWeights) {

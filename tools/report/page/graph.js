@@ -70,6 +70,23 @@ function edgeMarks(edge, points) {
                     svg('title', {}, `transform ${edge.layout} → ${edge.read_as}${cost}`))];
 }
 
+const regionText = (region) => `region ${region}, computed depth first in bands of ${data.plan.regions[region - 1].band_rows} rows`;
+
+// A frame around the nodes of each region and the tensors between them, and its name at the first node.
+function regionMarks(nodes, edges, at, paths) {
+  const pad = 9;
+  return data.plan.regions.flatMap((_, i) => {
+    const inside = (node) => nodes[node].region === i + 1;
+    const members = nodes.map((_, node) => node).filter(inside);
+    if (!members.length) return [];
+    const left = (node) => at[node].x - kNode.width / 2 - pad, top = (node) => at[node].y - kNode.height / 2 - pad;
+    const frame = svg('g', {class: 'region', style: `--of:var(--c${(i + 2) % 8})`}, svg('title', {}, regionText(i + 1)),
+      ...edges.flatMap((edge, e) => inside(edge.from) && inside(edge.to) ? [svg('path', {d: pathThrough(paths[e])})] : []),
+      ...members.map((node) => svg('rect', {x: left(node), y: top(node), width: kNode.width + 2 * pad, height: kNode.height + 2 * pad, rx: 12})));
+    return [frame, svg('text', {class: 'region-name', x: left(members[0]), y: top(members[0]) - 4}, `region ${i + 1}`)];
+  });
+}
+
 // Wheel, fingers, buttons and keys move what the drawing's viewBox shows. A click that moved nothing chooses.
 function makeZoomable(drawing, bounds, start) {
   let view = {...start};
@@ -143,7 +160,7 @@ function drawNetwork(parent, onChoose) {
     chosen.classList.add('chosen');
     onChoose(node);
   }));
-  drawing.append(...edges.flatMap((edge, i) => edgeMarks(edge, paths[i])), ...marks);
+  drawing.append(...regionMarks(nodes, edges, at, paths), ...edges.flatMap((edge, i) => edgeMarks(edge, paths[i])), ...marks);
   const xs = at.map((node) => node.x), ys = at.map((node) => node.y);
   const bounds = {x: Math.min(...xs) - kNode.width / 2, y: Math.min(...ys) - kNode.height / 2};
   bounds.width = Math.max(...xs) + kNode.width / 2 - bounds.x;
@@ -168,7 +185,8 @@ function drawNetwork(parent, onChoose) {
 function drawTimeline(parent, events) {
   const threads = [...new Set(events.map((event) => event.thread))].sort((a, b) => a - b);
   const end = Math.max(...events.map((event) => event.begin_seconds + event.seconds));
-  const kinds = [...new Set(events.map((event) => event.kind || ''))];
+  const isRegion = (event) => event.kind === 'region';  // around its steps
+  const kinds = [...new Set(events.filter((event) => !isRegion(event)).map((event) => event.kind || ''))];
   const frame = html('div', {class: 'scroll'});
   parent.append(frame);
   const width = Math.max(frame.clientWidth, Math.min(6000, events.length / threads.length * 12)), left = 74, lane = 30;
@@ -178,9 +196,9 @@ function drawTimeline(parent, events) {
     drawing.append(svg('g', {class: 'lane'}, svg('text', {x: 0, y: i * lane + 19}, `thread ${thread}`)));
   }
   for (const event of events) {
-    const y = threads.indexOf(event.thread) * lane + 3;
-    drawing.append(svg('rect', {x: x(event.begin_seconds), y, width: Math.max(0.6, x(event.seconds) - left - 0.4), height: lane - 6,
-                                style: `fill:var(--c${kinds.indexOf(event.kind || '') % 8})`},
+    const around = isRegion(event) ? 2 : 0, y = threads.indexOf(event.thread) * lane + 3 - around;
+    drawing.append(svg('rect', {x: x(event.begin_seconds), y, width: Math.max(0.6, x(event.seconds) - left - 0.4), height: lane - 6 + 2 * around,
+                                style: around ? 'fill:none;stroke:var(--text)' : `fill:var(--c${kinds.indexOf(event.kind || '') % 8})`},
       svg('title', {}, `${event.name}\n${event.kind || ''}\n${ms(event.seconds)} ms from ${ms(event.begin_seconds)} ms`)));
   }
   for (let tick = 0; tick <= 5; ++tick) {

@@ -144,7 +144,7 @@ const sections = [
         {title: 'node', of: (node) => node.name, wide: true}, {title: 'op', of: (node) => node.op}, {title: 'template', of: (node) => node.template},
         {title: 'layouts', of: (node) => node.fused_into ? `in ${node.fused_into}` : [...new Set(node.layouts)].join(' → ')},
         {title: 'predicted ms', of: (node) => node.predicted_seconds, text: ms}, {title: 'measured ms', of: (node) => node.measured_seconds, text: ms},
-        {title: 'workload', of: (node) => node.workload}, {title: 'config', of: (node) => configText(node.config)},
+        ...(data.plan.regions.length ? [{title: 'region', of: (node) => node.region}] : []), {title: 'workload', of: (node) => node.workload}, {title: 'config', of: (node) => configText(node.config)},
       ], data.nodes);
       const texts = made.lines.map((line) => line.textContent.toLowerCase());
       search.addEventListener('input', () => made.lines.forEach((line, i) => { line.hidden = !texts[i].includes(search.value.toLowerCase()); }));
@@ -188,7 +188,7 @@ function nodeDetails(node) {
   const parts = [html('h3', {}, node.name), definitions([
     ['op', node.op], ['tensor', tensor], ['layouts', node.fused_into ? `computed in ${node.fused_into}` : node.layouts && [...new Set(node.layouts)].join(' → ')],
     ['predicted', node.predicted_seconds > 0 ? `${ms(node.predicted_seconds)} ms` : null], ['measured', node.measured_seconds > 0 ? `${ms(node.measured_seconds)} ms` : null],
-    ['template', node.template]])];
+    ['template', node.template], ['computed', node.region ? `in ${regionText(node.region)}` : null]])];
   if (why) parts.push(html('h3', {}, 'Why so'));
   if (why && !why.why) parts.push(html('p', {}, 'There is no other way to compute it.'));
   if (why && why.why) parts.push(html('p', {}, `${why.best}, of ${why.choices} choices. ${why.other_is_plan ? 'The plan has' : 'Next comes'} ${why.other}, with which the network takes ${ms(why.off_seconds)} ms more:`),
