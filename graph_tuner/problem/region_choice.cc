@@ -15,7 +15,7 @@ struct Label {
 
 bool HasBuffer(RegionRole role) { return role == RegionRole::kKeep || role == RegionRole::kRoll; }
 
-std::vector<Label> LabelsOf(const RegionNode& node) {
+std::vector<Label> LabelsOf(const RegionCandidate& node) {
   std::vector<Label> labels = {{}};
   for (size_t c = 0; c < node.inside.size(); ++c) {
     if (!node.inside[c]) continue;
@@ -30,7 +30,7 @@ std::vector<Label> LabelsOf(const RegionNode& node) {
 }
 
 // Whether producer and reader are in one region.
-bool Joined(const RegionEdge& edge, const Label& producer, const RegionNode& by, const Label& reader) {
+bool Joined(const RegionEdge& edge, const Label& producer, const RegionCandidate& by, const Label& reader) {
   if (!edge.streams || !HasBuffer(producer.role) || reader.role == RegionRole::kPlanned) return false;
   if (producer.band_class != reader.band_class) return false;
   const int own = HasBuffer(reader.role) ? by.inside[reader.band_class]->buffer_levels : 0;
@@ -52,11 +52,11 @@ int RootOf(std::vector<int>& parents, int node) {
 
 }  // namespace
 
-RegionChoice ChooseRegions(const std::vector<RegionNode>& nodes, const std::vector<RegionEdge>& edges,
+RegionChoice ChooseRegions(const std::vector<RegionCandidate>& nodes, const std::vector<RegionEdge>& edges,
                            std::string_view solver, const SolveLimits& limits) {
   LayoutProblem problem;
   std::vector<std::vector<Label>> labels;
-  for (const RegionNode& node : nodes) {
+  for (const RegionCandidate& node : nodes) {
     std::vector<double> costs;
     for (const Label& label : labels.emplace_back(LabelsOf(node)))
       costs.push_back(label.role == RegionRole::kPlanned ? node.planned_seconds
@@ -95,7 +95,7 @@ RegionChoice ChooseRegions(const std::vector<RegionNode>& nodes, const std::vect
   return choice;
 }
 
-double CostOfRegions(const std::vector<RegionNode>& nodes, const std::vector<RegionEdge>& edges,
+double CostOfRegions(const std::vector<RegionCandidate>& nodes, const std::vector<RegionEdge>& edges,
                      const std::vector<RegionMember>& members) {
   double cost = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -35,7 +35,7 @@ namespace tilesmith {
 constexpr int kRegionLevels = 4;
 
 // What a node may be, and what that costs, in seconds.
-struct RegionNode {
+struct RegionCandidate {
   struct Inside {
     double seconds = 0;
     int buffer_levels = 0;  // that its result takes; more than kRegionLevels: it cannot roll
@@ -68,12 +68,12 @@ struct RegionChoice {
 };
 
 // Nodes are in topological order. Throws nothing; a refusal is the solution's.
-RegionChoice ChooseRegions(const std::vector<RegionNode>& nodes, const std::vector<RegionEdge>& edges,
+RegionChoice ChooseRegions(const std::vector<RegionCandidate>& nodes, const std::vector<RegionEdge>& edges,
                            std::string_view solver = "auto", const SolveLimits& limits = {});
 
 // The cost of an assignment by the formula above, without labels: for tests and checks. Infinite where a
 // tensor rolls that somebody else reads.
-double CostOfRegions(const std::vector<RegionNode>& nodes, const std::vector<RegionEdge>& edges,
+double CostOfRegions(const std::vector<RegionCandidate>& nodes, const std::vector<RegionEdge>& edges,
                      const std::vector<RegionMember>& members);
 
 }  // namespace tilesmith

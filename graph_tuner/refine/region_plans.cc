@@ -350,9 +350,9 @@ Plan WithBestRegions(const Graph& graph, const Plan& plan, const PlanMeasurement
     const auto found = taken.find(name);
     return found == taken.end() ? 0.0 : found->second;
   };
-  std::vector<RegionNode> nodes(graph.size());
+  std::vector<RegionCandidate> nodes(graph.size());
   for (NodeId id = 0; id < graph.size(); ++id) {
-    RegionNode& node = nodes[id];
+    RegionCandidate& node = nodes[id];
     node.name = graph.node(id).name;
     node.planned_seconds = seconds_in(planned.nodes, node.name);
     node.inside.resize(kClasses);
@@ -366,8 +366,8 @@ Plan WithBestRegions(const Graph& graph, const Plan& plan, const PlanMeasurement
       const NodeId id = *graph.Find(node.node);
       const double levels = kRegionLevels * regions.BufferBytes(id, c) / regions.Capacity(c);
       nodes[id].inside[c] =
-          RegionNode::Inside{seconds_in(taken.nodes, node.node),
-                             static_cast<int>(std::min<double>(levels + 0.5, 2 * kRegionLevels))};
+          RegionCandidate::Inside{seconds_in(taken.nodes, node.node),
+                                  static_cast<int>(std::min<double>(levels + 0.5, 2 * kRegionLevels))};
     }
   }
   // A tensor that is written or read where it is not hot costs some of what copying it does.

@@ -58,6 +58,7 @@ std::vector<Sample> Samples() {
           {"--json"},
           {"--seed", "3"},
           {"--no-fusion"},
+          {"--no-regions"},
           {"--input-layout", "NHWC"},
           {"--output-layout", "NHWC"},
           {"--solver", "auto"},
@@ -109,8 +110,8 @@ TEST(SharedOptionsTest, CommandsThatTuneHaveTheSameOnes) {
   const std::map<std::string, Names> exceptions = {
       // It chooses nothing: no layouts, no types, no plan; its log is what it writes.
       {"tune",
-       {"--log", "--solver", "--costs", "--interpolate-costs", "--input-layout", "--output-layout",
-        "--max-weights", "--max-output-error", "--save"}},
+       {"--log", "--solver", "--costs", "--interpolate-costs", "--no-regions", "--input-layout",
+        "--output-layout", "--max-weights", "--max-output-error", "--save"}},
       // It measures no configs.
       {"graph-tune", {"--conditions", "--seed", "--resume", "--overwrite", "--db", "--no-db"}},
       // It measures and runs by turns, which other machines cannot.

@@ -10,7 +10,7 @@ namespace {
 constexpr int kSolved = 400;
 
 struct RandomChoice {
-  std::vector<RegionNode> nodes;
+  std::vector<RegionCandidate> nodes;
   std::vector<RegionEdge> edges;
 };
 
@@ -19,12 +19,12 @@ RandomChoice Draw(std::mt19937_64& random, size_t nodes, size_t classes) {
   const auto upto = [&](int most) { return static_cast<int>(random() % static_cast<uint64_t>(most + 1)); };
   RandomChoice drawn;
   for (size_t i = 0; i < nodes; ++i) {
-    RegionNode node{.name = "n" + std::to_string(i), .planned_seconds = 10.0 + upto(10), .inside = {}};
+    RegionCandidate node{.name = "n" + std::to_string(i), .planned_seconds = 10.0 + upto(10), .inside = {}};
     for (size_t c = 0; c < classes; ++c) {
       if (upto(4) == 0)
         node.inside.emplace_back();
       else
-        node.inside.push_back(RegionNode::Inside{4.0 + upto(14), upto(kRegionLevels + 1)});
+        node.inside.push_back(RegionCandidate::Inside{4.0 + upto(14), upto(kRegionLevels + 1)});
     }
     node.must_exist = upto(5) == 0;
     drawn.nodes.push_back(std::move(node));
@@ -85,7 +85,7 @@ double CheapestChain(const RandomChoice& drawn, std::vector<RegionMember>& membe
     least = std::min(least, CheapestChain(drawn, members, next + 1, then_used));
   };
   with({}, 0);
-  const RegionNode& node = drawn.nodes[next];
+  const RegionCandidate& node = drawn.nodes[next];
   for (size_t c = 0; c < node.inside.size(); ++c) {
     if (!node.inside[c]) continue;
     for (const bool joins : {false, true}) {
@@ -122,9 +122,9 @@ TEST(RegionChoice, OfAChainIsTheCheapestOfAllCuts) {
 }
 
 TEST(RegionChoice, KeepsWhatOthersRead) {
-  RegionNode first{.name = "a", .planned_seconds = 10, .inside = {RegionNode::Inside{1, 1}}};
-  RegionNode second{.name = "b", .planned_seconds = 10, .inside = {RegionNode::Inside{1, 1}}};
-  RegionNode other{.name = "c", .planned_seconds = 1, .inside = {std::nullopt}};
+  RegionCandidate first{.name = "a", .planned_seconds = 10, .inside = {RegionCandidate::Inside{1, 1}}};
+  RegionCandidate second{.name = "b", .planned_seconds = 10, .inside = {RegionCandidate::Inside{1, 1}}};
+  RegionCandidate other{.name = "c", .planned_seconds = 1, .inside = {std::nullopt}};
   second.must_exist = other.must_exist = true;
   const std::vector<RegionEdge> edges = {{.producer = 0, .reader = 1, .between_seconds = 1},
                                          {.producer = 0, .reader = 2}};
