@@ -343,7 +343,7 @@ Plan WithBestRegions(const Graph& graph, const Plan& plan, const PlanMeasurement
                      const std::vector<PlanMeasurement>& of_variants, const Candidates& candidates,
                      CostSource& costs, const Target& cpu) {
   TILESMITH_CHECK(variants.size() == of_variants.size(), "{} variants", variants.size());
-  const Plan base = WithoutRegions(plan);
+  Plan base = WithoutRegions(plan);
   const Regions regions(graph, base, candidates, cpu);
   const Taken planned = TakenBy(measurement);
   const auto seconds_in = [](const std::map<std::string, double>& taken, const std::string& name) {
