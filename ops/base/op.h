@@ -108,8 +108,8 @@ class Op {
     return false;
   }
 
-  // Of an input that is read for an image: the rows that some rows of the output depend on; nullopt where that
-  // may be any. The default knows those of elementwise ops.
+  // Of an input that is read for an image: the rows that some rows of the output depend on; nullopt where
+  // that may be any. The default knows those of elementwise ops.
   virtual std::optional<RowWindows> RowsReadOf(size_t slot, std::span<const Shape> inputs,
                                                const Shape& output) const;
 

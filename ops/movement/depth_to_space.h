@@ -36,8 +36,7 @@ class DepthToSpaceOp : public Op {
   bool RunsIn(const Layout&, std::span<const Shape>) const override { return true; }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
-  std::optional<RowWindows> RowsReadOf(size_t, std::span<const Shape>,
-                                       const Shape&) const override {
+  std::optional<RowWindows> RowsReadOf(size_t, std::span<const Shape>, const Shape&) const override {
     if (params_.top != 0) return std::nullopt;
     return RowWindows{{.rows_each = params_.bh}};
   }

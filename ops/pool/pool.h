@@ -47,8 +47,7 @@ class PoolOp : public Op {
   bool KernelTakes(std::span<const DataType> inputs) const override { return AreFloatsOrBf16(inputs); }
   std::unique_ptr<Kernel> MakeKernel(const KernelRequest& request) const override;
   bool HasFastKernel() const override { return true; }
-  std::optional<RowWindows> RowsReadOf(size_t, std::span<const Shape>,
-                                       const Shape&) const override {
+  std::optional<RowWindows> RowsReadOf(size_t, std::span<const Shape>, const Shape&) const override {
     return RowWindows{{window_.sh, window_.top, (window_.kh - 1) * window_.dh + 1}};
   }
   auto Parameters() const { return std::tie(window_); }
