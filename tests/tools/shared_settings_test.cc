@@ -100,9 +100,9 @@ TEST(SharedSettingsTest, WhatCommandsTakeIsASetting) {
       "db", "max_isa", "farm", "class",          // the user's, the environment's, the command line's
       "json", "save", "report", "nodes", "check", "onnxruntime", "dump_code",  // what people look at
       // For experiments.
-      "trials", "tuner", "history", "cost_model", "seed", "conditions", "no_fusion", "no_shipped", "baseline",
-      "no_baseline", "no_baselines", "variants", "time", "solver", "costs", "interpolate_costs",
-      "any_machine", "default_schedules"};
+      "trials", "tuner", "history", "cost_model", "seed", "conditions", "no_fusion", "no_regions",
+      "no_shipped", "baseline", "no_baseline", "no_baselines", "variants", "time", "solver", "costs",
+      "interpolate_costs", "any_machine", "default_schedules"};
   const std::map<std::string, std::string> renamed = {
       {"input_shape", "input_shapes"}, {"for", "seconds"}, {"time_budget", "seconds"}, {"no_db", "database"}};
   const auto declared = DeclaredOptions();
