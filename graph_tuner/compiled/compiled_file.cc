@@ -267,6 +267,7 @@ class TableCheck {
            "a region of no steps");
       end = region.last;
     }
+    std::vector<int> written_in(program_.buffers.size(), -1);
     for (size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& step = program_.steps[i];
       const auto inside = std::ranges::find_if(program_.regions, [&](const Region& region) {
@@ -275,19 +276,20 @@ class TableCheck {
       const int region =
           inside == program_.regions.end() ? -1 : static_cast<int>(inside - program_.regions.begin());
       Need(step.region == region, "a step of another region");
-      CheckRolling(step.write, region);
-      for (const int value : step.reads) CheckRolling(value, region);
+      written_in[program_.values[step.write].buffer] = region;
     }
-  }
-  void CheckRolling(int value, int region) const {
-    const TensorBuffer& buffer = program_.buffers[program_.values[value].buffer];
-    if (!buffer.rolls) return;
-    const auto written = std::ranges::find_if(program_.steps, [&](const Step& step) {
-      return program_.values[step.write].buffer == program_.values[value].buffer;
-    });
-    Need(buffer.source == TensorBuffer::Source::kComputed && buffer.slice_of < 0 && buffer.output < 0 &&
-             written != program_.steps.end() && written->region == region && region >= 0,
-         "a buffer that rolls outside of its region");
+    for (const Step& step : program_.steps) {
+      const auto check = [&](int value) {
+        const int index = program_.values[value].buffer;
+        const TensorBuffer& buffer = program_.buffers[index];
+        if (!buffer.rolls) return;
+        Need(buffer.source == TensorBuffer::Source::kComputed && buffer.slice_of < 0 && buffer.output < 0 &&
+                 written_in[index] == step.region && step.region >= 0,
+             "a buffer that rolls outside of its region");
+      };
+      check(step.write);
+      for (const int value : step.reads) check(value);
+    }
   }
 
   static int64_t BytesOf(const UserTensor& tensor) { return PaddedBytes(tensor.shape, tensor.layout); }
@@ -302,7 +304,7 @@ class TableCheck {
     Need(std::ranges::all_of(step.reads, [&](int value) { return Below(value, program_.values.size()); }),
          "a step that reads no value");
     Need(step.kind == StepKind::kNode || step.reads.size() == 1, "a step that moves more than one value");
-    const int64_t scratch = network_.memory.offsets[program_.buffers.size() + i];
+    const int64_t scratch = network_.memory.offsets[network_.ScratchIndex(i)];
     Need(scratch >= 0 && scratch <= network_.memory.bytes, "scratch outside the memory");
     if (step.kind != StepKind::kNode) return;
     if (recipe.conv_template.empty()) {

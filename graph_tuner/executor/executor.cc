@@ -54,7 +54,6 @@ struct Executor::Impl {
   void Repeat(int repeats, std::span<StepProfile> profile);
   void SpreadOverSteps(std::span<const double> by_launch, std::span<double> by_step);
   void NoteRegions(std::span<StepProfile> profile) const;
-  void CheckNoRegions() const;
 
   const std::shared_ptr<const CompiledNetwork> network;
   const Device& device;
@@ -329,10 +328,6 @@ void Executor::Impl::Repeat(int repeats, std::span<StepProfile> profile) {
   for (size_t i = 0; i < by_step.size(); ++i) profile[i].repeated_seconds = by_step[i];
 }
 
-void Executor::Impl::CheckNoRegions() const {
-  TILESMITH_CHECK(network->regions.empty(), "steps one by one of a network with regions");
-}
-
 Executor::Executor(std::shared_ptr<const CompiledNetwork> network, const StopFlag* stop, SharedArena* arena)
     : impl_(std::make_unique<Impl>(std::move(network), stop, arena)) {}
 Executor::~Executor() = default;
@@ -371,7 +366,7 @@ std::vector<StepProfile> Executor::RepeatSteps(std::span<const Tensor* const> in
 
 std::vector<BoundStep> Executor::BindSteps(std::span<const Tensor* const> inputs,
                                            std::span<Tensor* const> outputs) {
-  impl_->CheckNoRegions();
+  TILESMITH_CHECK(impl_->network->regions.empty(), "steps one by one of a network with regions");
   impl_->TakeTensors(inputs, outputs);
   const CompiledNetwork& network = *impl_->network;
   const auto tensor_of = [&](int value) -> StepTensor {

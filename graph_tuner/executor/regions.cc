@@ -103,11 +103,8 @@ class Scheduler {
   RowRange OwnParts(size_t step, int segment) const {
     const RegionStep& s = steps_[step];
     if (buffered_[step]) return PartsOf(s, {FirstRow(step, segment), FirstRow(step, segment + 1)});
-    const auto first = [&](int of) {
-      const int64_t unit = FirstRow(step, of) * s.grid.row_units;
-      return std::clamp<int64_t>((2 * unit + s.grid.part_units) / (2 * s.grid.part_units), 0, s.grid.rows);
-    };
-    return {first(segment), segment + 1 == schedule_.segments ? s.grid.rows : first(segment + 1)};
+    const TaskRange parts = RowPartsOf(s.grid, segment, schedule_.segments);
+    return {parts.begin, parts.end};
   }
 
   Extents ExtentsOf(int segment) const {
@@ -284,8 +281,7 @@ std::string WhyNoRegion(std::span<const RegionStep> steps) {
   for (size_t i = 0; i < steps.size(); ++i) {
     const RegionStep& step = steps[i];
     const auto no = [&](std::string_view reason) { return fmt::format("step {} {}", i + 1, reason); };
-    const bool placed = step.grid.exact || step.grid.row_group > 1;
-    if (step.grid.height != step.height || !placed || step.grid.images != step.images)
+    if (!step.grid.GivesRows(step.images, step.height))
       return no("computes no rows of its result by themselves");
     if (step.images != steps.front().images) return no("has another number of images");
     if (step.images < 1 || step.height < 1 || step.grid.row_units < 1 || step.grid.part_units < 1)

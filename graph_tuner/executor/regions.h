@@ -45,8 +45,7 @@ struct RegionStep {
   std::vector<Read> reads;
 };
 
-// Why steps cannot be a region, in words that follow their name: "step 3's tasks are not rows of its result".
-// Empty when they can.
+// Why steps cannot be a region: "step 3 computes no rows of its result by themselves". Empty when they can.
 std::string WhyNoRegion(std::span<const RegionStep> steps);
 
 // What one thread does for its segment of an image, one thing after the other.

@@ -117,11 +117,14 @@ class Regions {
   bool Streams(NodeId id, size_t slot, size_t band_class) const {
     const NodeId from = Inputs(id)[slot];
     if (!banded(id, band_class) || !banded(from, band_class) || !RowsRead(id, slot)) return false;
-    const LayoutPair& layouts = banded(id, band_class)->layouts;
-    const bool is_conv = graph_.As<ConvolutionOp>(id) != nullptr;
-    const Layout read = is_conv ? (slot == 0 ? layouts.in : layouts.out)
-                                : TensorLayout(graph_.node(from), InputOrder(graph_.node(id), layouts.out));
+    const Layout read = ReadIn(id, slot, banded(id, band_class)->layouts);
     return SameForm(graph_.node(from).shape, banded(from, band_class)->layouts.out, read);
+  }
+
+  // The layout in which a node, computed in these, reads an input.
+  Layout ReadIn(NodeId id, size_t slot, const LayoutPair& layouts) const {
+    if (graph_.As<ConvolutionOp>(id)) return slot == 0 ? layouts.in : layouts.out;
+    return TensorLayout(graph_.node(Inputs(id)[slot]), InputOrder(graph_.node(id), layouts.out));
   }
 
   // Whether regions (by node; -1 for none) can be computed one behind the other: none needs what others make
@@ -137,7 +140,7 @@ class Regions {
 
   // The plan with these regions, those of one node left out; `classes`: by node.
   Plan Make(const std::vector<int>& region_of, const std::vector<size_t>& classes) const {
-    Plan made = WithoutRegions(plan_);
+    Plan made = plan_;
     std::map<int, int> numbers, sizes;
     std::map<int, std::pair<NodeId, size_t>> last;
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -240,8 +243,7 @@ class Regions {
     const std::unique_ptr<Kernel> kernel = MakeOpKernel(op, request);
     const TaskGrid grid = kernel->Grid(0);
     const bool blocks = layout.Blocks(shape[1]) > 1;
-    return kernel->Stages() == 1 && grid.exact && grid.height == shape[2] && grid.images == shape[0] &&
-           (!blocks || kernel->ShiftsBlocks());
+    return kernel->Stages() == 1 && grid.GivesRows(shape[0], shape[2]) && (!blocks || kernel->ShiftsBlocks());
   }
 
   std::optional<Banded> BandedConv(const NodePlan& node, int64_t rows) const {
@@ -322,12 +324,14 @@ Taken TakenBy(const PlanMeasurement& measurement) {
   return taken;
 }
 
-}  // namespace
+// The plan with as many nodes in regions as there is room for, in bands of one class.
+struct RegionVariant {
+  size_t band_class = 0;
+  Plan plan;
+};
 
-std::vector<RegionVariant> RegionVariants(const Graph& graph, const Plan& plan, const Candidates& candidates,
-                                          const Target& cpu) {
-  const Plan base = WithoutRegions(plan);
-  const Regions regions(graph, base, candidates, cpu);
+// Without those that are alike, or have no region.
+std::vector<RegionVariant> RegionVariants(const Graph& graph, const Regions& regions) {
   std::vector<RegionVariant> variants;
   for (size_t c = 0; c < kClasses; ++c) {
     Plan made = regions.Make(LargestRegions(graph, regions, c), std::vector<size_t>(graph.size(), c));
@@ -338,13 +342,13 @@ std::vector<RegionVariant> RegionVariants(const Graph& graph, const Plan& plan, 
   return variants;
 }
 
-Plan WithBestRegions(const Graph& graph, const Plan& plan, const PlanMeasurement& measurement,
-                     const std::vector<RegionVariant>& variants,
-                     const std::vector<PlanMeasurement>& of_variants, const Candidates& candidates,
-                     CostSource& costs, const Target& cpu) {
+// The plan with the regions that take least by what it and its variants, measured together, took; nullopt
+// where no region pays.
+std::optional<Plan> WithBestRegions(const Graph& graph, const Regions& regions,
+                                    const PlanMeasurement& measurement,
+                                    const std::vector<RegionVariant>& variants,
+                                    const std::vector<PlanMeasurement>& of_variants, CostSource& costs) {
   TILESMITH_CHECK(variants.size() == of_variants.size(), "{} variants", variants.size());
-  Plan base = WithoutRegions(plan);
-  const Regions regions(graph, base, candidates, cpu);
   const Taken planned = TakenBy(measurement);
   const auto seconds_in = [](const std::map<std::string, double>& taken, const std::string& name) {
     const auto found = taken.find(name);
@@ -397,22 +401,17 @@ Plan WithBestRegions(const Graph& graph, const Plan& plan, const PlanMeasurement
         const auto written_in = [&](const std::optional<Banded>& made) {
           return made ? made->layouts.out : producer->layouts.out;
         };
-        const auto read_in = [&](const LayoutPair& layouts) {
-          const bool is_conv = graph.As<ConvolutionOp>(id) != nullptr;
-          return is_conv ? (slot == 0 ? layouts.in : layouts.out)
-                         : TensorLayout(tensor, InputOrder(graph.node(id), layouts.out));
-        };
         const std::optional<Banded>&made = regions.banded(from, 0), &by = regions.banded(id, 0);
         const LayoutPair& inside = by ? by->layouts : reader->layouts;
-        edge.enter_seconds = touch + convert(producer->layouts.out, read_in(inside));
-        edge.leave_seconds = touch + convert(written_in(made), read_in(reader->layouts));
-        edge.between_seconds = 2 * touch + convert(written_in(made), read_in(inside));
+        edge.enter_seconds = touch + convert(producer->layouts.out, regions.ReadIn(id, slot, inside));
+        edge.leave_seconds = touch + convert(written_in(made), regions.ReadIn(id, slot, reader->layouts));
+        edge.between_seconds = 2 * touch + convert(written_in(made), regions.ReadIn(id, slot, inside));
       }
       edges.push_back(edge);
     }
   }
   const RegionChoice choice = ChooseRegions(nodes, edges);
-  if (!choice.solution.solved()) return base;
+  if (!choice.solution.solved()) return std::nullopt;
   std::vector<int> region_of(graph.size(), -1);
   std::vector<size_t> classes(graph.size(), 0);
   std::set<int> cut;
@@ -427,25 +426,29 @@ Plan WithBestRegions(const Graph& graph, const Plan& plan, const PlanMeasurement
     cut.insert(member.region);
   }
   Plan made = regions.Make(region_of, classes);
+  if (made.regions.empty()) return std::nullopt;
   made.certificate += fmt::format("; regions {}{} by what ran", choice.solution.certificate,
                                   cut.empty() ? "" : ", but some cut short,");
   return made;
 }
+
+}  // namespace
 
 std::vector<RivalPlan> RegionRivals(
     const Graph& graph, const Plan& plan, const Candidates& candidates, CostSource& costs, const Target& cpu,
     const std::function<std::vector<PlanMeasurement>(const std::vector<const Plan*>&)>& measure) {
   constexpr double kNear = 1.03;
   std::vector<RivalPlan> rivals;
-  const std::vector<RegionVariant> variants = RegionVariants(graph, plan, candidates, cpu);
+  const Regions regions(graph, plan, candidates, cpu);
+  const std::vector<RegionVariant> variants = RegionVariants(graph, regions);
   if (variants.empty()) return rivals;
   std::vector<const Plan*> plans = {&plan};
   for (const RegionVariant& variant : variants) plans.push_back(&variant.plan);
   std::vector<PlanMeasurement> measured = measure(plans);
   const PlanMeasurement of_plan = std::move(measured.front());
   measured.erase(measured.begin());
-  Plan best = WithBestRegions(graph, plan, of_plan, variants, measured, candidates, costs, cpu);
-  if (!best.regions.empty()) rivals.push_back({"regions", std::move(best)});
+  std::optional<Plan> best = WithBestRegions(graph, regions, of_plan, variants, measured, costs);
+  if (best) rivals.push_back({"regions", *std::move(best)});
   const auto fastest = std::ranges::min_element(measured, {}, &PlanMeasurement::seconds);
   const Plan& variant = variants[static_cast<size_t>(fastest - measured.begin())].plan;
   const bool is_new = rivals.empty() || !SameSchedules(rivals.front().plan, variant);

@@ -18,29 +18,16 @@
 
 namespace tilesmith {
 
-// Variants of a plan without regions, at most one for each band class: a member has the plan's config made
-// for bands (ConvTemplate::InBands) or, where its template has none or does not take blocks that are not all
-// there, the fastest candidate's that has, or a default one, in the plan's types. A layer is left out where
-// its tasks are not rows, or where what it touches stays in the caches, and a region ends where its buffers
-// would take more than their share of the cache. Variants alike, and those without a region, are left out.
-struct RegionVariant {
-  size_t band_class = 0;
-  Plan plan;
-};
-std::vector<RegionVariant> RegionVariants(const Graph& graph, const Plan& plan, const Candidates& candidates,
-                                          const Target& cpu);
-
-// The plan with the regions that take least by what the plan and its variants, measured together, took. Its
-// certificate says how far from the least that may be, given what was measured. The plan itself where no
-// region pays.
-Plan WithBestRegions(const Graph& graph, const Plan& plan, const PlanMeasurement& measurement,
-                     const std::vector<RegionVariant>& variants,
-                     const std::vector<PlanMeasurement>& of_variants, const Candidates& candidates,
-                     CostSource& costs, const Target& cpu);
-
-// Runs the plan, which has no regions, and its variants by turns. The result are plans that are worth a
-// session with others: the one with the regions that take least and, if that comes near the plan, the fastest
-// variant, which may be the one in the least memory.
+// Runs the plan and its variants by turns, at most one for each band class. Precondition: it has no regions.
+//
+// In a variant a member has the plan's config made for bands (ConvTemplate::InBands) or, where its template
+// has none or does not take blocks that are not all there, the fastest candidate's that has, or a default
+// one, in the plan's types. A layer is left out where its tasks are not rows, or where what it touches stays
+// in the caches, and a region ends where its buffers would take more than their share of the cache.
+//
+// The result are plans that are worth a session with others: the one with the regions that take least, whose
+// certificate says how far from the least that may be, given what was measured, and, if that comes near the
+// plan, the fastest variant, which may be the one in the least memory.
 std::vector<RivalPlan> RegionRivals(
     const Graph& graph, const Plan& plan, const Candidates& candidates, CostSource& costs, const Target& cpu,
     const std::function<std::vector<PlanMeasurement>(const std::vector<const Plan*>&)>& measure);

@@ -3,13 +3,18 @@
 namespace tilesmith {
 namespace {
 
-// The first part of rows of share `thread`: the one whose beginning is nearest to the share's.
+// The one whose beginning is nearest to the share's.
 int64_t FirstPart(const TaskGrid& grid, int thread, int threads) {
   const int64_t first_unit = FirstRowOf(grid.height, thread, threads) * grid.row_units;
   return std::clamp<int64_t>((2 * first_unit + grid.part_units) / (2 * grid.part_units), 0, grid.rows);
 }
 
 }  // namespace
+
+TaskRange RowPartsOf(const TaskGrid& grid, int thread, int threads) {
+  const int64_t end = thread + 1 == threads ? grid.rows : FirstPart(grid, thread + 1, threads);
+  return {FirstPart(grid, thread, threads), end, thread};
+}
 
 TaskRange ShareOf(int64_t tasks, int thread, int threads) {
   return {tasks * thread / threads, tasks * (thread + 1) / threads, thread};
@@ -36,6 +41,10 @@ std::optional<Split> SplitOfName(std::string_view name) {
     if (SplitName(split) == name) return split;
   }
   return std::nullopt;
+}
+
+bool TaskGrid::GivesRows(int64_t of_images, int64_t of_height) const {
+  return images == of_images && height == of_height && (exact || row_group > 1);
 }
 
 bool TaskGrid::Can(Split split) const {
@@ -65,8 +74,9 @@ Share::Share(const TaskGrid& grid, Split split, int thread, int threads) {
   if (split == Split::kImages) cut(images_);
   if (split == Split::kChannels) cut(channels);
   if (split == Split::kRows) {
-    rows.begin = FirstPart(grid, thread, threads);
-    rows.end = thread + 1 == threads ? grid.rows : FirstPart(grid, thread + 1, threads);
+    const TaskRange parts = RowPartsOf(grid, thread, threads);
+    rows.begin = parts.begin;
+    rows.end = parts.end;
   }
   outer_ = grid.channels_inner ? rows : channels;
   inner_ = grid.channels_inner ? channels : rows;

@@ -53,6 +53,8 @@ struct TaskGrid {
 
   static TaskGrid List(int64_t tasks) { return {.rows = tasks}; }
   int64_t tasks() const { return images * channels * rows; }
+  // Whether tasks are rows of a result of so many images and rows, or groups of rows.
+  bool GivesRows(int64_t of_images, int64_t of_height) const;
   // Whether there is more than one part to deal.
   bool Can(Split split) const;
 };
@@ -61,6 +63,9 @@ struct TaskGrid {
 inline int64_t FirstRowOf(int64_t height, int thread, int threads) {
   return (2 * height * thread + threads) / (int64_t{2} * threads);
 }
+
+// Parts of rows of share `thread` where rows are split.
+TaskRange RowPartsOf(const TaskGrid& grid, int thread, int threads);
 
 // What a thread computes of a stage: a box of the grid, and of the box's tasks, in their order, [begin, end).
 class Share {

@@ -66,9 +66,8 @@ std::optional<Config> ConvTemplate::InBands(const ConvWorkload& workload, const 
   const auto fits = [&](const Config& banded) {
     if (!space.WhyInvalid(banded).empty()) return false;
     const TaskGrid grid = Grid(workload, banded, cpu);
-    const bool placed =
-        grid.height == workload.oh && grid.images == workload.mb && (grid.exact || grid.row_group > 1);
-    return placed && CeilDiv(grid.part_units, grid.row_units) <= std::max(rows, grid.row_group);
+    return grid.GivesRows(workload.mb, workload.oh) &&
+           CeilDiv(grid.part_units, grid.row_units) <= std::max(rows, grid.row_group);
   };
   Config banded = config;
   for (const std::string_view knob : {"stream", "partition"})

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "layouts/base/check.h"
+#include "layouts/base/row_window.h"
 #include "layouts/convert_runs.h"
 #include "ops/elementwise/elementwise_loops.h"
 #include "templates/base/conv_template.h"
@@ -28,10 +29,6 @@ struct InputRows {
   int64_t block_bytes = 0;  // from one block to the next
 };
 
-struct RowSpan {
-  int64_t first = 0, last = 0;
-};
-
 class PreparedInput {
  public:
   PreparedInput(const Schedule& schedule, const Target& cpu, const ConvWeights& weights);
@@ -39,7 +36,7 @@ class PreparedInput {
   // Memory for one thread's rows: whole cache lines.
   int64_t ThreadBytes() const { return rows_bytes_ + line_bytes_; }
   // Transforms what the output rows [first, last) of `image` read, into `to`. Thread-safe.
-  InputRows Prepare(const InputView& view, int64_t image, RowSpan rows, std::byte* to) const;
+  InputRows Prepare(const InputView& view, int64_t image, RowRange rows, std::byte* to) const;
 
  private:
   // `pixels` pixels of a block; as bf16 by way of a line of floats where there are input ops.
@@ -68,7 +65,7 @@ PreparedInput::PreparedInput(const Schedule& schedule, const Target& cpu, const 
   shift_ = FloatsPart(weights.parts, weights.shift, w.ic, blocks_ * block_);
 }
 
-InputRows PreparedInput::Prepare(const InputView& view, int64_t image, RowSpan output, std::byte* to) const {
+InputRows PreparedInput::Prepare(const InputView& view, int64_t image, RowRange output, std::byte* to) const {
   const ConvWorkload& w = schedule_.workload;
   const auto [first, last] = output;
   const int64_t top = std::max<int64_t>(first * w.sh - w.ph, 0);
