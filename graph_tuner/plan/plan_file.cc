@@ -105,6 +105,9 @@ double SecondsIn(const json& object, const char* field) {
   return seconds;
 }
 
+// What SecondsIn reads again: a computed time shorter than any that is plausible is none.
+double Written(double seconds) { return seconds < kMinSeconds ? 0 : seconds; }
+
 double OptionalSeconds(const json& object, const char* field) {
   return object.contains(field) ? SecondsIn(object, field) : 0;
 }
@@ -127,14 +130,14 @@ json HeaderToJson(const Plan& plan) {
   json header = {{kPlanFormatField, kPlanFormat},   {"network", plan.network},
                  {"graph_hash", plan.graph_hash},   {"target", TargetToJson(plan.target)},
                  {"threads", plan.threads},         {"solver", plan.solver},
-                 {"certificate", plan.certificate}, {"predicted_seconds", plan.predicted_seconds}};
+                 {"certificate", plan.certificate}, {"predicted_seconds", Written(plan.predicted_seconds)}};
   if (plan.placement.is_known()) {
-    header["barrier_seconds"] = plan.placement.barrier_seconds;
-    header["arithmetic_seconds"] = plan.placement.arithmetic_seconds;
+    header["barrier_seconds"] = Written(plan.placement.barrier_seconds);
+    header["arithmetic_seconds"] = Written(plan.placement.arithmetic_seconds);
   }
   for (const PlacedPrediction& prediction : plan.at_distances) {
-    header["at_distances"].push_back({{"barrier_seconds", prediction.placement.barrier_seconds},
-                                      {"predicted_seconds", prediction.seconds}});
+    header["at_distances"].push_back({{"barrier_seconds", Written(prediction.placement.barrier_seconds)},
+                                      {"predicted_seconds", Written(prediction.seconds)}});
   }
   if (!plan.ends.inputs.is_nchw()) header["input_layout"] = plan.ends.inputs.ToString();
   if (!plan.ends.outputs.is_nchw()) header["output_layout"] = plan.ends.outputs.ToString();
@@ -205,7 +208,7 @@ json NodeToJson(const NodePlan& node) {
     object["fused_into"] = node.fused_into;
   if (node.split != Split::kEven) object["split"] = SplitName(node.split);
   if (node.region > 0) object["in_region"] = node.region;
-  object["predicted_seconds"] = node.predicted_seconds;
+  object["predicted_seconds"] = Written(node.predicted_seconds);
   if (node.crossing_seconds >= kMinSeconds) object["crossing_seconds"] = node.crossing_seconds;
   return object;
 }
@@ -270,8 +273,8 @@ const char* NameFieldOf(Correction::Of of) {
 json CorrectionToJson(const Correction& correction) {
   json object = {{NameFieldOf(correction.of), correction.name},
                  {"option", correction.option},
-                 {"stand_alone_seconds", correction.stand_alone_seconds},
-                 {"seconds", correction.seconds}};
+                 {"stand_alone_seconds", Written(correction.stand_alone_seconds)},
+                 {"seconds", Written(correction.seconds)}};
   if (correction.crossing_seconds >= kMinSeconds) object["crossing_seconds"] = correction.crossing_seconds;
   return object;
 }
@@ -325,7 +328,7 @@ std::string TextOf(const Plan& plan) {
     json object = {{"transform", transform.tensor},
                    {"from", transform.from.ToString()},
                    {"to", transform.to.ToString()},
-                   {"predicted_seconds", transform.predicted_seconds}};
+                   {"predicted_seconds", Written(transform.predicted_seconds)}};
     if (transform.interpolated) object["interpolated"] = true;
     text += JsonLine(object) + "\n";
   }

@@ -200,10 +200,11 @@ TEST_F(PlanFileTest, WrongRegionsAreRefused) {
                 HasSubstr("plan.jsonl:4: field \"in_region\" is " + wrong + " (known: 2 regions)"));
 }
 
-TEST_F(PlanFileTest, CrossingsThatRoundingHasLeftAreNone) {
+TEST_F(PlanFileTest, TimesThatRoundingHasLeftAreNone) {
   Plan plan = MakePlan(graph_);
-  plan.nodes.at(0).crossing_seconds = 4.5e-13;
+  plan.nodes.at(0).predicted_seconds = plan.nodes.at(0).crossing_seconds = 4.5e-13;
   WritePlan(path_, plan);
+  EXPECT_EQ(ReadPlan(path_).nodes.at(0).predicted_seconds, 0);
   EXPECT_EQ(ReadPlan(path_).nodes.at(0).crossing_seconds, 0);
 }
 
