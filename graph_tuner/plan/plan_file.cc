@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "graph_tuner/plan/plan.h"
+#include "layouts/base/settings.h"
 #include "layouts/base/text_file.h"
 #include "ops/dense/tasks.h"
 #include "ops/qdq/qdq_model.h"
@@ -377,6 +378,8 @@ void CheckOrigin(const Plan& plan, const Graph& graph, const Target& cpu, int th
   if (!SameMachine(plan.target, cpu))
     RefusePlan(fmt::format("made on \"{}\" ({}), this machine is \"{}\" ({})", plan.target.model,
                            IsaName(plan.target.isa), cpu.model, IsaName(cpu.isa)));
+  if (cpu.reproducible && !plan.target.reproducible)
+    RefusePlan(fmt::format("made without {}, which is asked for", settings::kReproducible));
   if (plan.target.version != cpu.version)
     RefusePlan(fmt::format("made by tilesmith {}, this is {}: templates and configs may have changed since",
                            plan.target.version, cpu.version));

@@ -15,11 +15,11 @@ inline constexpr std::string_view kCalibrate = "`calibrate`", kCosts = "`costs`"
                                   kMaxError = "`max_error`", kMaxMemory = "`max_memory`",
                                   kMaxOutputError = "`max_output_error`", kMaxWeights = "`max_weights`",
                                   kPercentile = "`percentile`", kPrecision = "`precision`",
-                                  kRounds = "`rounds`", kSolver = "`solver`", kTarget = "`target`",
-                                  kThreads = "`threads`";
+                                  kReproducible = "`reproducible`", kRounds = "`rounds`",
+                                  kSolver = "`solver`", kTarget = "`target`", kThreads = "`threads`";
 
-inline constexpr std::array kAll = {kCalibrate, kCosts,     kForbid,         kInputShapes, kMaxElements,
-                                    kMaxError,  kMaxMemory, kMaxOutputError, kMaxWeights,  kPercentile,
-                                    kPrecision, kRounds,    kSolver,         kTarget,      kThreads};
+inline constexpr std::array kAll = {
+    kCalibrate,  kCosts,      kForbid,    kInputShapes,  kMaxElements, kMaxError, kMaxMemory, kMaxOutputError,
+    kMaxWeights, kPercentile, kPrecision, kReproducible, kRounds,      kSolver,   kTarget,    kThreads};
 
 }  // namespace tilesmith::settings

@@ -136,6 +136,11 @@ Target DetectCpu() {
   return cpu;
 }
 
+Target Reproducible(Target cpu) {
+  cpu.reproducible = true;
+  return cpu;
+}
+
 Target CapIsa(Target cpu, Isa cap) {
   if (cap < cpu.isa) {
     cpu.isa = cap;

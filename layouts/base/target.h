@@ -36,6 +36,9 @@ struct Target {
   // cores are its multiprocessors, its l1d_bytes the shared memory that a block may have.
   int compute = 0;
   bool tf32 = false;
+  // Whether outputs have to be the same bits as on any other such target: only what adds in the order of
+  // ops/order.md runs.
+  bool reproducible = false;
 
   // Floats in one vector register: 16, 8, or 4 where code is portable.
   int vector_floats() const { return isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4; }
@@ -45,7 +48,7 @@ struct Target {
 };
 
 // Same kind of device, model, ISA, AMX and rounding of products: figures of one hold for the other (version
-// and core count are not compared).
+// and core count are not compared, nor whether results are reproducible).
 bool SameMachine(const Target& a, const Target& b);
 
 // "portable", "avx2", "avx512".
@@ -59,6 +62,8 @@ Isa ParseIsa(std::string_view text);
 Target DetectCpu();
 // What of DetectCpu CPUID says: the instructions. Reads no file and allocates nothing.
 Target DetectInstructions();
+// `cpu` as one whose results are reproducible.
+Target Reproducible(Target cpu);
 // `cpu` with its ISA lowered to at most `cap`, without what only the ISA it had comes with; this is how
 // narrower machines are emulated.
 Target CapIsa(Target cpu, Isa cap);

@@ -90,6 +90,11 @@ inline ConvWeights WeightsOf(const ConvTensors& tensors) {
           .before_bias = floats(tensors.before_bias)};
 }
 
+// Why a config or a template is not for targets whose results are reproducible (Target::reproducible).
+constexpr const char* kOwnOrder = "adds in an order of its own, which is not reproducible";
+
+// On a target whose results are reproducible every template supports only, and every space holds only, what
+// adds products in the order of ops/order.md.
 class ConvTemplate {
  public:
   virtual ~ConvTemplate() = default;

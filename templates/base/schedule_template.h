@@ -44,6 +44,7 @@ struct TemplateParts {
   std::optional<Config> (*rows_preset)(const ConvWorkload& workload, const Target& cpu) = nullptr;
   Schedule (*read)(const ConvWorkload& workload, const Config& config, const Target& cpu);
   bool shifts_blocks = false;  // as in ConvTemplate::ShiftsBlocks
+  bool own_order = false;      // no config adds products in the order of ops/order.md
   // The knobs whose values are the x of the input's and of the output's NCHW[x]c (LayoutOfBlockKnob), which
   // may be one; none: NCHW both.
   std::vector<std::string_view> layout_knobs = {"ic_block", "oc_block"};
@@ -78,6 +79,9 @@ class ScheduleTemplate final : public ConvTemplate {
     if (!support.ok) return support;
     if (kCode == CodeFor::kX86 && target.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+    if (target.reproducible && parts_.own_order) return Support::No(kOwnOrder);
+    if (target.reproducible && parts_.type == DataType::kBf16)
+      return Support::No("multiplies and rounds bf16 as the CPU does, which is not reproducible");
     if (target.compute < parts_.least_compute)
       return Support::No(fmt::format("needs compute capability {:.1f}, this is {:.1f}",
                                      parts_.least_compute / 10.0, target.compute / 10.0));

@@ -52,7 +52,7 @@ bool CanPair(const ConvWorkload& w) { return w.sh == 1 && w.dh == 0 && w.kh >= 2
 std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const DepthwiseConfig& c) {
   if (c.row_tile > c.rows)
     return fmt::format("row_tile {} exceeds the {} rows of a task", c.row_tile, c.rows);
-  if (std::string reason = WhyTileInvalid(w, c); !reason.empty()) return reason;
+  if (std::string reason = WhyTileInvalid(w, cpu, c); !reason.empty()) return reason;
   const Schedule schedule = MakeSchedule(w, c, cpu);
   return WhyNotEmitted(schedule.rows, schedule.codes);
 }
@@ -100,13 +100,14 @@ void SetTile(const DepthwiseConfig& tile, std::string_view prefix, Config& confi
   set("pairs", tile.pairs ? 1 : 0);
 }
 
-std::string WhyTileInvalid(const ConvWorkload& w, const DepthwiseConfig& c) {
+std::string WhyTileInvalid(const ConvWorkload& w, const Target& cpu, const DepthwiseConfig& c) {
   // Before anyone lists the pieces of code that so large a kernel would be cut into.
   constexpr int64_t kMinTapBytes = 6, kMaxTaps = kMaxCodeBytes / kMinTapBytes;
   const int64_t rows = c.unroll || c.pairs ? std::min(w.kh, w.ih) : 1;
   if (rows > kMaxTaps || w.kw > kMaxTaps || rows * w.kw > kMaxTaps)
     return fmt::format("a kernel of {}x{} makes more than {} bytes of code", w.kh, w.kw, kMaxCodeBytes);
   if (c.pairs && c.row_tile != 2) return "pairs are row_tile 2";
+  if (c.pairs && cpu.reproducible) return kOwnOrder;
   if (c.weights == Weights::kRegisters && !c.unroll && !c.pairs)
     return "weights in registers need unrolled kernel rows";
   if (c.unroll && w.kh == 1 && c.weights != Weights::kRegisters)
@@ -130,7 +131,7 @@ std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& w, const Target& c
   DepthwiseConfig tile;
   for (const Mode& mode : kModes) {
     // Few registers leave pairs too narrow a tile.
-    if (mode.pairs && (!CanPair(w) || cpu.isa != Isa::kAvx512)) continue;
+    if (mode.pairs && (!CanPair(w) || cpu.isa != Isa::kAvx512 || cpu.reproducible)) continue;
     tile.pairs = mode.pairs;
     tile.weights = mode.weights;
     tile.unroll = mode.unroll;

@@ -51,7 +51,7 @@ std::vector<Knob> TileKnobs(const ConvWorkload& workload, const Target& cpu, std
 DepthwiseConfig ReadTile(const Config& config, std::string_view prefix);
 void SetTile(const DepthwiseConfig& tile, std::string_view prefix, Config& config);
 // Why they contradict each other; "" if they do not. Whether the tile fits is another question.
-std::string WhyTileInvalid(const ConvWorkload& workload, const DepthwiseConfig& config);
+std::string WhyTileInvalid(const ConvWorkload& workload, const Target& cpu, const DepthwiseConfig& config);
 // Tiles worth a try without tuning, largest first; the last one fits where any does.
 std::vector<DepthwiseConfig> DefaultTiles(const ConvWorkload& workload, const Target& cpu);
 

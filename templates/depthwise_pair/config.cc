@@ -232,7 +232,7 @@ std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const Depthwise
   const PairConvs convs = ConvsOf(w);
   if (c.depthwise.row_tile > c.rows)
     return fmt::format("dw_row_tile {} exceeds the {} rows of a task", c.depthwise.row_tile, c.rows);
-  if (std::string reason = depthwise::WhyTileInvalid(convs.depthwise, c.depthwise); !reason.empty())
+  if (std::string reason = depthwise::WhyTileInvalid(convs.depthwise, cpu, c.depthwise); !reason.empty())
     return reason;
   const Schedule g = MakeSchedule(w, c, cpu);
   const auto chunks = static_cast<int64_t>(g.pointwise.chunks.size());

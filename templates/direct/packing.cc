@@ -40,37 +40,26 @@ void StoreWords(const DirectConfig& config, const float* first, const float* sec
   }
 }
 
-// Packs one block of `channels` channels, `lanes.from` its first. As many of them as stay in the first-level
-// cache are laid side by side at a time.
-void PackBlock(const Schedule& g, const Target& cpu, Lanes lanes, int64_t channels, std::byte* to) {
+// Packs the `channels` input channels of a chunk's group, `lanes.from` its first. As many of them as stay in
+// the first-level cache are laid side by side at a time, where they are not stored as they are.
+void PackChunk(const Schedule& g, const Target& cpu, Lanes lanes, int64_t channels, std::byte* to) {
   constexpr int64_t kColumns = 64;
-  const ConvWorkload& w = g.workload;
-  const int64_t taps = w.kh * w.kw, step_channels = g.config.step_channels();
-  if (taps == 1 && g.config.weight_bytes() == kFloatBytes)
-    return lanes.Interleave(cpu, channels, reinterpret_cast<float*>(to));
-  const int64_t steps = g.config.Steps(channels), unroll = std::min(g.config.ic_unroll, steps);
-  const int64_t row_words = steps * w.kw * lanes.padded;
-  const int64_t at_once =
-      std::min(std::max<int64_t>(kColumns / (taps * step_channels * unroll), 1) * unroll, steps);
-  const auto side_by_side =
-      std::make_unique_for_overwrite<float[]>(at_once * step_channels * taps * lanes.padded);
-  for (int64_t done = 0; done < steps; done += at_once) {
-    const int64_t count = std::min(at_once * step_channels, channels - done * step_channels);
+  const int64_t taps = g.workload.kh * g.workload.kw, step_channels = g.config.step_channels();
+  if (g.config.weight_bytes() == kFloatBytes)
+    return lanes.Interleave(cpu, channels * taps, reinterpret_cast<float*>(to));
+  const int64_t at_once = std::max<int64_t>(kColumns / (taps * step_channels), 1) * step_channels;
+  const int64_t vector_bytes = lanes.padded * g.config.weight_word_bytes();
+  const auto side_by_side = std::make_unique_for_overwrite<float[]>(at_once * taps * lanes.padded);
+  for (int64_t done = 0; done < channels; done += at_once) {
+    const int64_t count = std::min(at_once, channels - done);
     lanes.Interleave(cpu, count * taps, side_by_side.get());
     lanes.from += count * taps;
     const auto weights = [&](int64_t channel, int64_t tap) -> const float* {
       return channel < count ? side_by_side.get() + (channel * taps + tap) * lanes.padded : nullptr;
     };
-    for (int64_t s = 0; s < std::min(at_once, steps - done); s += unroll) {
-      const int64_t together = std::min(unroll, steps - done - s);
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        const int64_t row = tap / w.kw * row_words + (done + s) * w.kw * lanes.padded;
-        for (int64_t i = 0; i < together; ++i) {
-          const int64_t channel = (s + i) * step_channels;
-          StoreWords(g.config, weights(channel, tap), weights(channel + 1, tap), lanes.padded,
-                     to + (row + (tap % w.kw * together + i) * lanes.padded) * g.config.weight_word_bytes());
-        }
-      }
+    for (int64_t channel = 0; channel < count; channel += step_channels) {
+      for (int64_t tap = 0; tap < taps; ++tap, to += vector_bytes)
+        StoreWords(g.config, weights(channel, tap), weights(channel + 1, tap), lanes.padded, to);
     }
   }
 }
@@ -82,45 +71,30 @@ int64_t RealLanes(const Schedule& g, const Chunk& chunk) {
 }
 
 AlignedBuffer PackWords(const Schedule& g, const Target& cpu, const float* weights, size_t bytes) {
-  const ConvWorkload& w = g.workload;
+  const int64_t channels = g.workload.ic / g.workload.g;
+  const int64_t output_stride = channels * g.workload.kh * g.workload.kw;
   AlignedBuffer packed(bytes, NewMemory::kAnything);
   auto* to = static_cast<std::byte*>(packed.data());
-  const int64_t taps = w.kh * w.kw, output_stride = w.ic / w.g * taps;
   for (const Chunk& chunk : g.chunks) {
     const int64_t padded = static_cast<int64_t>(chunk.vectors) * g.vector_floats;
     const float* const outputs = weights + chunk.first_channel * output_stride;
-    for (const Pass& pass : g.passes) {
-      for (int64_t block = 0; block <= pass.blocks; ++block) {
-        const int64_t channels = block < pass.blocks ? pass.block_channels : pass.tail_channels;
-        if (channels == 0) continue;
-        const int64_t first = pass.first_channel + block * pass.block_channels;
-        const Lanes lanes = {outputs + first * taps, output_stride, RealLanes(g, chunk), padded};
-        PackBlock(g, cpu, lanes, channels, to);
-        to += w.kh * RowWeights(g, chunk, channels) * g.config.weight_word_bytes();
-      }
-    }
+    PackChunk(g, cpu, {outputs, output_stride, RealLanes(g, chunk), padded}, channels, to);
+    to += StepWeights(g, chunk) * g.config.Steps(channels) * g.config.weight_word_bytes();
   }
   return packed;
 }
 
 }  // namespace
 
-int64_t RowWeights(const Schedule& g, const Chunk& chunk, int64_t channels) {
-  return g.config.Steps(channels) * g.workload.kw * chunk.vectors * g.vector_floats;
-}
-
-int64_t PassWeights(const Schedule& g, const Chunk& chunk, const Pass& pass) {
-  const int64_t blocks = pass.blocks * RowWeights(g, chunk, pass.block_channels);
-  return g.workload.kh * (blocks + RowWeights(g, chunk, pass.tail_channels));
+int64_t StepWeights(const Schedule& g, const Chunk& chunk) {
+  return g.workload.kh * g.workload.kw * chunk.vectors * g.vector_floats;
 }
 
 PartKey PackingKey(const Schedule& g) {
   const ConvWorkload& w = g.workload;
   const DirectConfig& c = g.config;
-  PartKey key("direct weights");
-  key.Add(w.ic / w.g, w.kh, w.kw, g.vector_floats, c.ic_unroll, c.factors, c.weight_type, g.passes.size());
-  for (const Pass& pass : g.passes)
-    key.Add(pass.first_channel, pass.blocks, pass.block_channels, pass.tail_channels);
+  PartKey key("direct weights 2");
+  key.Add(w.ic / w.g, w.kh, w.kw, g.vector_floats, c.factors, c.weight_type);
   for (const Chunk& chunk : g.chunks) key.Add(chunk.first_channel, chunk.vectors, chunk.partial_lanes);
   return key;
 }
@@ -131,10 +105,8 @@ PackedWeights PackWeights(const Schedule& g, const Target& cpu, const ConvWeight
   for (const Chunk& chunk : g.chunks) {
     packed.bias_offsets.push_back(bias_floats);
     bias_floats += static_cast<int64_t>(chunk.vectors) * g.vector_floats;
-    for (const Pass& pass : g.passes) {
-      packed.offsets.push_back(words);
-      words += PassWeights(g, chunk, pass);
-    }
+    packed.offsets.push_back(words);
+    words += StepWeights(g, chunk) * g.config.Steps(g.workload.ic / g.workload.g);
   }
   const auto word_bytes = static_cast<size_t>(words * g.config.weight_word_bytes());
   packed.weights = DataPart(

@@ -278,10 +278,10 @@ std::vector<Loop> RowLoops(const Schedule& g, std::string_view pixels) {
   const int64_t step = c.step_channels(), unroll = std::min(c.ic_unroll * step, block), width = WidestTile(g);
   std::vector<Loop> loops = {LoopOver(pixels, g.ow, width, LoopKind::kLoop, "register tiles"),
                              LoopOver("ic", pass.channels(), block, LoopKind::kLoop, "blocks of the layout"),
-                             LoopOver("kh", g.workload.kh, 1, LoopKind::kLoop, "those inside the input"),
                              LoopOver("ic", block, unroll, LoopKind::kLoop),
-                             LoopOver("kw", g.workload.kw, 1, LoopKind::kUnrolled),
                              LoopOver("ic", unroll, step, LoopKind::kUnrolled),
+                             LoopOver("kh", g.workload.kh, 1, LoopKind::kLoop, "those inside the input"),
+                             LoopOver("kw", g.workload.kw, 1, LoopKind::kUnrolled),
                              LoopOver(pixels, width, 1, LoopKind::kUnrolled, "register tile: positions"),
                              LoopOver("oc", WidestChunk(g) * g.vector_floats, g.vector_floats,
                                       LoopKind::kUnrolled, "register tile: vectors of channels"),

@@ -170,8 +170,8 @@ LoopNest NestOf(const Schedule& g) {
   LoopPart part;
   part.loops = {LoopOver("oh", g.rows_per_task(), c.tile_rows, LoopKind::kLoop),
                 LoopOver("ow", w.ow, width, LoopKind::kLoop, "register tiles"),
-                LoopOver("kh", w.kh, 1, LoopKind::kUnrolled),
                 LoopOver("ic", g.channels, c.sums * step, LoopKind::kUnrolled, "of the group"),
+                LoopOver("kh", w.kh, 1, LoopKind::kUnrolled),
                 LoopOver("kw", w.kw, 1, LoopKind::kUnrolled, HoldText(c.hold)),
                 LoopOver("ic", c.sums * step, step, LoopKind::kUnrolled, "register tile: sums of an output"),
                 LoopOver("oh", c.tile_rows, 1, LoopKind::kUnrolled, "register tile: rows"),
@@ -221,13 +221,14 @@ std::string WhyBlockIsInvalid(const ConvWorkload& w, int64_t lanes, int64_t bloc
   return "";
 }
 
-std::string WhyInvalid(const ConvWorkload& w, const GroupedConfig& c) {
+std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const GroupedConfig& c) {
   for (int64_t block : {c.ic_block, c.oc_block}) {
     std::string reason = WhyBlockIsInvalid(w, c.lanes, block);
     if (!reason.empty()) return reason;
   }
   const int64_t pairs = w.ic / w.g / kPairChannels;
   if (c.pairs && c.sums > pairs) return fmt::format("{} sums of {} pairs of channels", c.sums, pairs);
+  if (c.sums > 1 && cpu.reproducible) return kOwnOrder;
   if (c.sums > 1 && w.ic / w.g > c.lanes)
     return fmt::format("{} sums, but groups are more than a vector of {}", c.sums, c.lanes);
   std::string no_registers = fmt::format("register tile {} x {} with {} sums does not fit the registers",
@@ -315,7 +316,8 @@ Support Supports(const ConvWorkload& w, const Target& cpu) {
   const int64_t code = EdgePositions(w) * w.kh * w.kw * channels * kMinTapBytes;
   if (w.kw > kMaxCodeBytes || code > kMaxCodeBytes)
     return Support::No(fmt::format("a kernel of {}x{} makes too much code", w.kh, w.kw));
-  const std::string reason = WhyInvalid(w, ReadConfig(MakeConfig(w, cpu, {1, 1, 1, Hold::kNothing}), cpu));
+  const std::string reason =
+      WhyInvalid(w, cpu, ReadConfig(MakeConfig(w, cpu, {1, 1, 1, Hold::kNothing}), cpu));
   return reason.empty() ? Support::Yes() : Support::No("even the smallest tile needs " + reason);
 }
 
@@ -381,7 +383,7 @@ Config DefaultIn(const ConfigSpace& space, const ConvWorkload& w, const Target& 
 
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
   return ConfigSpace(Knobs(w, cpu),
-                     [w, cpu](const Config& config) { return WhyInvalid(w, ReadConfig(config, cpu)); });
+                     [w, cpu](const Config& config) { return WhyInvalid(w, cpu, ReadConfig(config, cpu)); });
 }
 
 ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
@@ -391,7 +393,7 @@ ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
   return ConfigSpace(std::move(knobs), [w, cpu](const Config& config) -> std::string {
     const GroupedConfig c = ReadConfig(config, cpu);
     if (!c.types.narrow()) return "nothing is stored in bf16: that is the grouped template";
-    return WhyInvalid(w, c);
+    return WhyInvalid(w, cpu, c);
   });
 }
 

@@ -170,16 +170,14 @@ class ChannelKernel : public ConvKernel {
   std::span<const std::byte> PackedWeights() const override { return weights_.bytes(); }
 
  private:
-  // bias[16], then [kh][kw][channels][16]; lanes behind the chunk's last channel are zero.
+  // bias[16], then [channels][kh][kw][16]; lanes behind the chunk's last channel are zero.
   void Pack(const Chunk& chunk, const ConvWeights& source, float* packed) const {
-    const int64_t taps = w_.kh * w_.kw;
+    const int64_t terms = channels_ * w_.kh * w_.kw;
     for (int64_t v = 0; v < chunk.count; ++v) {
       const int64_t o = chunk.first + v;
       if (source.bias) packed[v] = source.bias[o];
-      for (int64_t c = 0; c < channels_; ++c) {
-        const float* from = source.weights + (o * channels_ + c) * taps;
-        for (int64_t t = 0; t < taps; ++t) packed[(1 + t * channels_ + c) * kPortableLanes + v] = from[t];
-      }
+      const float* from = source.weights + o * terms;
+      for (int64_t t = 0; t < terms; ++t) packed[(1 + t) * kPortableLanes + v] = from[t];
     }
   }
 
@@ -196,7 +194,8 @@ class ChannelKernel : public ConvKernel {
     tile.tap_row_stride = (w_.dh + 1) * w_.iw * g_.in_block;
     tile.tap_col_stride = (w_.dw + 1) * g_.in_block;
     tile.position_stride = w_.sw * g_.in_block;
-    tile.weight_row_stride = w_.kw * channels_ * kPortableLanes;
+    tile.weight_row_stride = w_.kw * kPortableLanes;
+    tile.weight_channel_stride = w_.kh * tile.weight_row_stride;
     tile.bias = weights_.floats() + chunk_index * chunk_floats_;
     tile.lanes = chunk.lanes;
     tile.acc = acc;
@@ -211,8 +210,9 @@ class ChannelKernel : public ConvKernel {
       const int64_t first_column = x * w_.sw - w_.pw + columns.begin * (w_.dw + 1);
       tile.taps_w = columns.count();
       tile.input = tile.taps_w > 0 ? row + first_column * g_.in_block : row;
-      tile.weights = weights + columns.begin * channels_ * kPortableLanes;
+      tile.weights = weights + columns.begin * kPortableLanes;
       tile.positions = static_cast<int>(positions);
+      Start(args, image, chunk_index, y * w_.ow + x, tile);
       if (depthwise_) {
         TILESMITH_DISPATCH(g_.cpu.isa, RunPortableDepthwiseTile)(tile);
       } else {
@@ -234,6 +234,21 @@ class ChannelKernel : public ConvKernel {
     }
   }
 
+  // Where there is a residual, sums start from it and the bias.
+  void Start(const KernelArgs& args, int64_t image, int64_t chunk_index, int64_t pixel,
+             PortableTile& tile) const {
+    tile.started = w_.post.sum;
+    if (!tile.started) return;
+    const Chunk& chunk = chunks_[chunk_index];
+    const float* residual = args.inputs[1].image<float>(image) + pixel * g_.out_block;
+    for (int64_t p = 0; p < tile.positions; ++p, residual += g_.out_block) {
+      for (int64_t v = 0; v < kPortableLanes; ++v) {
+        tile.acc[p * kPortableLanes + v] =
+            v < chunk.count ? tile.bias[v] + residual[g_.out_offsets[chunk.first + v]] : 0;
+      }
+    }
+  }
+
   void Finish(const KernelArgs& args, int64_t image, int64_t chunk_index, int64_t pixel,
               const PortableTile& tile) const {
     const Chunk& chunk = chunks_[chunk_index];
@@ -246,9 +261,6 @@ class ChannelKernel : public ConvKernel {
     finish.channel_offsets = g_.out_offsets.data() + chunk.first;
     finish.position_stride = g_.out_block;
     finish.out = args.output.image<float>(image) + pixel * g_.out_block;
-    if (w_.post.sum) {
-      finish.residual = args.inputs[1].image<float>(image) + pixel * g_.out_block;
-    }
     TILESMITH_DISPATCH(g_.cpu.isa, FinishPortableTile)(finish, contiguous_[chunk_index]);
   }
 
@@ -405,11 +417,28 @@ class PlaneKernel : public ConvKernel {
     for (int64_t x = 0; x < w_.ow; x += int64_t{tile.vectors} * kPortableLanes) {
       tile.rows = rows + x;
       tile.vectors = wide_ && w_.ow - x > kPortableLanes ? kVectorsPerTile : 1;
+      Start(args, image, first, y * w_.ow + x, tile);
       TILESMITH_DISPATCH(g_.cpu.isa, RunPortablePlaneTile)(tile);
       Finish(args, image, first, y * w_.ow + x, tile);
     }
     if (first + tile.planes == w_.oc) {
       ZeroPaddingChannels(g_, args.output.image<float>(image) + y * w_.ow * g_.out_block);
+    }
+  }
+
+  // Where there is a residual, sums start from it and the bias.
+  void Start(const KernelArgs& args, int64_t image, int64_t first, int64_t pixel,
+             PortablePlaneTile& tile) const {
+    tile.started = w_.post.sum;
+    if (!tile.started) return;
+    const float* residual = args.inputs[1].image<float>(image) + pixel * g_.out_block;
+    const int64_t width = int64_t{tile.vectors} * kPortableLanes;
+    const int64_t positions = std::min(width, w_.ow - pixel % w_.ow);
+    for (int r = 0; r < tile.planes; ++r) {
+      for (int64_t p = 0; p < width; ++p) {
+        tile.acc[r * width + p] =
+            p < positions ? tile.bias[r] + residual[g_.out_offsets[first + r] + p * g_.out_block] : 0;
+      }
     }
   }
 
@@ -425,9 +454,6 @@ class PlaneKernel : public ConvKernel {
     finish.channel_offsets = g_.out_offsets.data() + first;
     finish.position_stride = g_.out_block;
     finish.out = args.output.image<float>(image) + pixel * g_.out_block;
-    if (w_.post.sum) {
-      finish.residual = args.inputs[1].image<float>(image) + pixel * g_.out_block;
-    }
     TILESMITH_DISPATCH(g_.cpu.isa, FinishPortablePlanes)(finish);
   }
 

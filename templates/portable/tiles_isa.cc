@@ -7,6 +7,11 @@ namespace {
 
 constexpr int VectorFloatsFor(int lanes) { return lanes < kWidth ? lanes : kWidth; }
 
+// What the sums of position `p` start from.
+inline const float* StartOf(const PortableTile& t, int p) {
+  return t.started ? t.acc + p * kPortableLanes : t.bias;
+}
+
 template <int kPositions>
 void ChannelTile(const PortableTile& t) {
   constexpr int kFloats = kWidth;
@@ -15,15 +20,14 @@ void ChannelTile(const PortableTile& t) {
 #pragma GCC unroll 16
   for (int p = 0; p < kPositions; ++p) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) acc[p][v] = Load<kFloats>(t.bias + v * kFloats);
+    for (int v = 0; v < kVectors; ++v) acc[p][v] = Load<kFloats>(StartOf(t, p) + v * kFloats);
   }
   const int64_t step = t.position_stride;
-  for (int64_t i = 0; i < t.taps_h; ++i) {
-    const float* w = t.weights + i * t.weight_row_stride;
-    for (int64_t j = 0; j < t.taps_w; ++j) {
-      const float* tap = t.input + i * t.tap_row_stride + j * t.tap_col_stride;
-      for (int64_t c = 0; c < t.channels; ++c, w += kPortableLanes) {
-        const float* x = tap + t.channel_offsets[c];
+  for (int64_t c = 0; c < t.channels; ++c) {
+    for (int64_t i = 0; i < t.taps_h; ++i) {
+      const float* x = t.input + t.channel_offsets[c] + i * t.tap_row_stride;
+      const float* w = t.weights + c * t.weight_channel_stride + i * t.weight_row_stride;
+      for (int64_t j = 0; j < t.taps_w; ++j, x += t.tap_col_stride, w += kPortableLanes) {
         Vector<kFloats> weights[kVectors];
 #pragma GCC unroll 16
         for (int v = 0; v < kVectors; ++v) weights[v] = Load<kFloats>(w + v * kFloats);
@@ -50,7 +54,7 @@ void DepthwiseTile(const PortableTile& t) {
 #pragma GCC unroll 16
   for (int p = 0; p < kPositions; ++p) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) acc[p][v] = Load<kFloats>(t.bias + v * kFloats);
+    for (int v = 0; v < kVectors; ++v) acc[p][v] = Load<kFloats>(StartOf(t, p) + v * kFloats);
   }
   for (int64_t i = 0; i < t.taps_h; ++i) {
     for (int64_t j = 0; j < t.taps_w; ++j) {
@@ -81,7 +85,10 @@ void PlaneTile(const PortablePlaneTile& t) {
 #pragma GCC unroll 16
   for (int r = 0; r < kPlanes; ++r) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) acc[r][v] = Vector<kFloats>{} + t.bias[r];
+    for (int v = 0; v < kVectors; ++v) {
+      acc[r][v] = t.started ? Load<kFloats>(t.acc + r * kBlocks * kPortableLanes + v * kFloats)
+                            : Vector<kFloats>{} + t.bias[r];
+    }
   }
   const float* w = t.weights;
   for (int64_t c = 0; c < t.channels; ++c) {
@@ -138,26 +145,17 @@ inline float Activate(float x, PortableActivation kind, float alpha, float beta)
   return x;
 }
 
-// Elements i of acc, residual and out, each with its own stride.
+// Elements i of acc and out, each with its own stride.
 template <PortableActivation kKind>
 void FinishRun(const PortableFinish& f, const float* acc, int64_t acc_stride, int64_t offset, int64_t stride,
                int64_t count) {
-  const float* residual = f.residual ? f.residual + offset : nullptr;
   float* out = f.out + offset;
   if (acc_stride == 1 && stride == 1) {
-    if (residual) {
 #pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) out[i] = Activate(acc[i] + residual[i], kKind, f.alpha, f.beta);
-    } else {
-#pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) out[i] = Activate(acc[i], kKind, f.alpha, f.beta);
-    }
+    for (int64_t i = 0; i < count; ++i) out[i] = Activate(acc[i], kKind, f.alpha, f.beta);
     return;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    const float x = acc[i * acc_stride] + (residual ? residual[i * stride] : 0);
-    out[i * stride] = Activate(x, kKind, f.alpha, f.beta);
-  }
+  for (int64_t i = 0; i < count; ++i) out[i * stride] = Activate(acc[i * acc_stride], kKind, f.alpha, f.beta);
 }
 
 template <PortableActivation kKind>

@@ -309,6 +309,7 @@ const ConvTemplate& StrassenTemplate() {
                                                          .space = strassen::Space,
                                                          .preset = strassen::Default,
                                                          .read = strassen::ReadSchedule,
+                                                         .own_order = true,
                                                          .error_factor = strassen::ErrorFactor});
   return instance;
 }

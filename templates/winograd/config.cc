@@ -244,6 +244,7 @@ const ConvTemplate& WinogradTemplate() {
                                                          .preset = winograd::Default,
                                                          .read = winograd::ReadSchedule,
                                                          .shifts_blocks = true,
+                                                         .own_order = true,
                                                          .error_factor = winograd::ErrorFactor,
                                                          .cycles = winograd::CyclesOf});
   return instance;

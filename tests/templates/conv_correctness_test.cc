@@ -21,6 +21,7 @@
 #include "tests/support/random_workload.h"
 #include "tests/support/test_cpu.h"
 #include "tests/templates/example_template.h"
+#include "tests/templates/ordered_conv.h"
 #include "tests/templates/rebuilt_kernel.h"
 
 namespace tilesmith {
@@ -81,8 +82,9 @@ void ExpectEqual(const Tensor& expected, const Tensor& allowed, const GuardedTen
       const float want = expected.floats()[n * image + i];
       const float have = got[n * (image + gap) + i];
       // hard_swish and hard_sigmoid round once or twice on the way.
-      ASSERT_NEAR(want, have, 4e-7f * std::abs(want) + allowed.floats()[n * image + i])
-          << "image " << n << " offset " << i << ": " << c.Text();
+      const float may_be_off =
+          c.cpu.reproducible ? 0 : 4e-7f * std::abs(want) + allowed.floats()[n * image + i];
+      ASSERT_NEAR(want, have, may_be_off) << "image " << n << " offset " << i << ": " << c.Text();
     }
     for (int64_t i = image; i < image + gap && n + 1 < expected.shape()[0]; ++i) {
       ASSERT_TRUE(std::isnan(got[n * (image + gap) + i])) << "wrote between images: " << c.Text();
@@ -91,15 +93,18 @@ void ExpectEqual(const Tensor& expected, const Tensor& allowed, const GuardedTen
   EXPECT_TRUE(got.SlackIntact()) << c.Text();
 }
 
+// On a reproducible target the bits have to be those of OrderedConv.
 void Check(const Case& c) {
   const ConvWorkload& w = c.workload;
   TestRandom random(c.seed);
   const LayoutPair layouts = c.conv_template->Layouts(w, c.config);
   uint64_t seed = c.seed;
-  const ConvData data = MakeConvData(w, [&seed](Tensor& tensor) {
-    FillIntegers({tensor.floats(), static_cast<size_t>(tensor.size())}, ++seed);
+  const ConvData data = MakeConvData(w, [&](Tensor& tensor) {
+    const std::span values(tensor.floats(), static_cast<size_t>(tensor.size()));
+    c.cpu.reproducible ? FillUniform(values, ++seed) : FillIntegers(values, ++seed);
   });
-  const Tensor expected = ReferenceConv(w, data.tensors());
+  const Tensor expected =
+      c.cpu.reproducible ? OrderedConv(w, data.tensors()) : ReferenceConv(w, data.tensors());
 
   const int64_t gap = random.Integer(0, 1) * 32;
   const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
@@ -139,17 +144,13 @@ void Check(const Case& c) {
 
 class ConvCorrectness : public testing::TestWithParam<const ConvTemplate*> {};
 
-TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
-  const ConvTemplate& conv_template = *GetParam();
-  const bool any_cpu = &conv_template == ConvTemplates().back() || &conv_template == &ExampleTemplate() ||
-                       &conv_template == &MatMulTemplate();
-  if (!any_cpu && TestCpu().isa == Isa::kPortable) {
-    GTEST_SKIP() << conv_template.Name() << " generates code for AVX2 and AVX-512 only";
-  }
+void Sweep(const ConvTemplate& conv_template, const Target& cpu) {
+  if (const Support support = conv_template.RunsOn(cpu); !support.ok)
+    GTEST_SKIP() << conv_template.Name() << " " << support.reason;
   const int cases = SweepLength();
   int supported = 0;
-  for (int i = 0; i < cases && !HasFatalFailure(); ++i) {
-    Case c{&conv_template, {}, {}, TestCpu(), static_cast<uint64_t>(i) * 16 + 5};
+  for (int i = 0; i < cases && !testing::Test::HasFatalFailure(); ++i) {
+    Case c{&conv_template, {}, {}, cpu, static_cast<uint64_t>(i) * 16 + 5};
     TestRandom random(c.seed);
     if (i % 2 == 1) c.cpu = CapIsa(c.cpu, Isa::kAvx2);
     if (!FindWorkload(random, c)) continue;
@@ -172,6 +173,14 @@ TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) {
     Check(c);
   }
   EXPECT_GT(supported, cases / 2);
+}
+
+TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) { Sweep(*GetParam(), TestCpu()); }
+
+TEST_P(ConvCorrectness, AddsInTheOrder) {
+  if (GetParam() == &ExampleTemplate() || GetParam() == &MatMulTemplate())
+    GTEST_SKIP() << "no conv of a network";
+  Sweep(*GetParam(), Reproducible(TestCpu()));
 }
 
 std::vector<const ConvTemplate*> TemplatesToTest() {

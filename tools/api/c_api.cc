@@ -62,6 +62,9 @@ int tilesmith_load_memory(const tilesmith_memory* memory, const tilesmith_load_o
 void tilesmith_free_model(tilesmith_model* model) { delete model; }
 
 int tilesmith_threads(const tilesmith_model* model) { return model == nullptr ? 0 : model->model.threads(); }
+int tilesmith_reproducible(const tilesmith_model* model) {
+  return model != nullptr && model->model.reproducible() ? 1 : 0;
+}
 const char* tilesmith_warning(const tilesmith_model* model, size_t index) {
   return model == nullptr || index >= model->model.warnings().size() ? nullptr
                                                                      : model->model.warnings()[index].c_str();

@@ -6,6 +6,7 @@
 #include "graph_tuner/compiled/compiled_file.h"
 #include "layouts/base/error.h"
 #include "layouts/base/fork_gate.h"
+#include "layouts/base/settings.h"
 #include "tools/api/model_impl.h"
 
 namespace tilesmith {
@@ -71,6 +72,9 @@ Model ModelFromFile::Load(const std::string& path, const LoadOptions& options) {
     throw Error(ErrorCode::kUsage, fmt::format("{}: compiled for {} threads, asked to run with {}", path,
                                                impl->device->threads(), threads));
   }
+  if (options.reproducible && !impl->device->target().reproducible)
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{}: compiled without {}, which is asked for", path, settings::kReproducible));
   // One that is not kept is loaded again in less than a millisecond.
   constexpr size_t kMostKept = 64;
   const size_t others =

@@ -70,7 +70,8 @@ Model Model::Loader::Load(ModelOptions asked, const LoadOptions& options) {
                    .wait = options.wait,
                    .max_isa = "",
                    .target = options.target,
-                   .precision = ParsePrecision(options.precision)});
+                   .precision = ParsePrecision(options.precision),
+                   .reproducible = options.reproducible || AskReproducible(options.plan)});
   asked.batch = options.batch;
   asked.input_shapes = options.input_shapes;
   asked.max_elements = options.max_elements;

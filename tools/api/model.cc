@@ -392,6 +392,8 @@ const std::vector<TensorInfo>& Model::inputs() const { return impl_->inputs(); }
 const std::vector<TensorInfo>& Model::outputs() const { return impl_->outputs(); }
 const std::vector<std::string>& Model::warnings() const { return impl_->warnings; }
 int Model::threads() const { return impl_->device->threads(); }
+
+bool Model::reproducible() const { return impl_->device->target().reproducible; }
 size_t Model::packed_weight_bytes() const {
   const AwayFromForks away;
   return impl_->sizes->PackedWeightBytes();

@@ -7,7 +7,7 @@
 // clang-format off
 #define TILESMITH_SETTINGS(X) \
   X(plan) X(log) X(seconds) X(graph_seconds) X(rounds) X(database) X(program) \
-  X(threads) X(batch) X(input_shapes) X(sizes) X(max_elements) X(max_memory) X(wait) X(target) X(precision) \
+  X(threads) X(batch) X(input_shapes) X(sizes) X(max_elements) X(max_memory) X(wait) X(target) X(precision) X(reproducible) \
   X(strict) X(calibrate) X(max_output_error) X(max_error) X(forbid) X(input_layout) X(output_layout) \
   X(max_weights) X(samples) X(method) X(percentile) X(activations) X(reduce_range) X(keep) X(keep_first) \
   X(keep_last) X(op_types) X(external_data) X(check)

@@ -52,6 +52,9 @@ struct LoadOptions {
   // "cpu", or a GPU, "cuda" or of several "cuda:N": the process uses the first that it asks for.
   std::string target = "cpu";
   std::string precision = "f32";  // "tf32": a GPU may round what it multiplies
+  // Outputs are the same bits on every CPU, with any number of threads, batch and plan that was made so, and
+  // without one. A plan that was made so needs no asking; another is refused.
+  bool reproducible = false;
   // A plan that was made for another number of threads is an error. Else its schedules run on the threads
   // there are, fewer than `threads` where there are fewer cores, and Model::warnings says so.
   bool strict = false;
@@ -178,6 +181,8 @@ class TILESMITH_API Model {
   // What whoever loaded it should know, a line each: that the plan was made for other threads, say.
   const std::vector<std::string>& warnings() const;
   int threads() const;
+  // Whether outputs are the same bits on every CPU: asked for, or made so (LoadOptions::reproducible).
+  bool reproducible() const;
   size_t packed_weight_bytes() const;  // of all sizes that are prepared now; what they share counts once
   // Of a run, by the plan; 0 without one, or where nobody has measured one of its convolutions.
   double predicted_seconds() const;
@@ -209,6 +214,9 @@ struct TuneSettings {
   // "f32"; "int8": the model is quantised as Quantize would, and the plan says how, so that Model::Load takes
   // the same model with it; "bf16"; "mixed": layer by layer; "tf32": a GPU may round what it multiplies.
   std::string precision = "f32";
+  // Only schedules whose outputs are the same bits on every CPU (LoadOptions::reproducible); of "f32" and
+  // "int8".
+  bool reproducible = false;
   std::vector<std::string> calibrate = {};  // for int8 and mixed, as QuantizeSettings'
   // With mixed and, of Tune and GraphTune, bf16: how far outputs may be off, relative to f32's; 0: as far as
   // it goes.
@@ -237,6 +245,7 @@ struct OptimizeSettings {
   int64_t batch = 0;
   std::vector<std::string> input_shapes = {};
   std::string target = "cpu", precision = "f32";
+  bool reproducible = false;
   std::vector<std::string> calibrate = {};
   double max_output_error = 0, max_error = 0;
   std::vector<std::string> forbid = {};
@@ -256,6 +265,7 @@ struct GraphTuneSettings {
   int64_t batch = 0;
   std::vector<std::string> input_shapes = {};
   std::string target = "cpu", precision = "f32";
+  bool reproducible = false;
   std::vector<std::string> calibrate = {};
   double max_output_error = 0, max_error = 0;
   std::vector<std::string> forbid = {};

@@ -31,6 +31,7 @@ typedef struct {
   const char* target;    /* "cpu", "cuda" or "cuda:N"; NULL is "cpu" */
   const char* precision; /* "f32", or of a GPU "tf32"; NULL is "f32" */
   int strict;            /* a plan for another number of threads is an error */
+  int reproducible;      /* outputs are the same bits on every CPU */
 } tilesmith_load_options;
 
 typedef struct {
@@ -72,6 +73,7 @@ TILESMITH_C_API void tilesmith_free_model(tilesmith_model* model);
 
 /* Of NULL, which is no model: 0. */
 TILESMITH_C_API int tilesmith_threads(const tilesmith_model* model);
+TILESMITH_C_API int tilesmith_reproducible(const tilesmith_model* model);
 TILESMITH_C_API size_t tilesmith_input_count(const tilesmith_model* model);
 TILESMITH_C_API size_t tilesmith_output_count(const tilesmith_model* model);
 /* As in tilesmith::Model::warnings; NULL where the index is not less than their number. Lives as long as the
@@ -150,6 +152,7 @@ typedef struct {
   int64_t max_elements; /* as in tilesmith_load_options, the next likewise */
   int64_t max_memory;
   const char* wait;
+  int reproducible; /* only schedules whose outputs are the same bits on every CPU */
 } tilesmith_tune_settings;
 
 /* tilesmith::Tune: writes `plan`. 130: it was cancelled; what was measured is in the log. */

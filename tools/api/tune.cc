@@ -46,7 +46,8 @@ MachineOptions MachineOf(const Settings& settings) {
           .wait = settings.wait,
           .max_isa = "",
           .target = settings.target,
-          .precision = ParsePrecision(settings.precision)};
+          .precision = ParsePrecision(settings.precision),
+          .reproducible = settings.reproducible};
 }
 
 // 0 is no limit in settings.

@@ -23,12 +23,18 @@ void DeclareMachineOptions(Args& args, MachineOptions* options) {
   args.Choice("--max-isa", &options->max_isa, {"portable", "avx2", "avx512"},
               "Use no wider instructions, oneDNN neither (also: TILESMITH_MAX_ISA)");
   DeclareTarget(args, &options->target);
+  DeclareReproducible(args, &options->reproducible);
   args.Group(heading);
 }
 
 void DeclareTarget(Args& args, std::string* target) {
   args.Text("--target", target, "What to compute on: cpu, cuda or, of several GPUs, cuda:N (default cpu)",
             "DEVICE");
+}
+
+void DeclareReproducible(Args& args, bool* reproducible) {
+  args.Flag("--reproducible", reproducible,
+            "Outputs of the same bits on every CPU, with any threads and plan made so (ops/order.md)");
 }
 
 void DeclarePrecision(Args& args, Precision* precision, std::span<const Precision> choices,
@@ -117,8 +123,18 @@ Target ChosenTarget(const MachineOptions& options) {
     if (tf32)
       throw Error(ErrorCode::kUsage,
                   fmt::format("{} tf32 is for {} cuda, not cpu", settings::kPrecision, settings::kTarget));
-    return CappedCpu(options.max_isa);
+    const bool rounds = options.precision == Precision::kBf16 || options.precision == Precision::kMixed;
+    if (options.reproducible && rounds)
+      throw Error(
+          ErrorCode::kUsage,
+          fmt::format("{} {}: CPUs round bf16 in ways of their own; {} takes f32 and int8",
+                      settings::kPrecision, PrecisionName(options.precision), settings::kReproducible));
+    const Target cpu = CappedCpu(options.max_isa);
+    return options.reproducible ? Reproducible(cpu) : cpu;
   }
+  if (options.reproducible)
+    throw Error(ErrorCode::kUsage, fmt::format("{} is for {} cpu, not {}", settings::kReproducible,
+                                               settings::kTarget, options.target));
   Target target = DetectGpu(options.target);
   target.tf32 = tf32;
   return target;

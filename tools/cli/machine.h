@@ -20,18 +20,22 @@ struct MachineOptions {
   std::string max_isa;         // "": the environment variable TILESMITH_MAX_ISA, or no cap
   std::string target = "cpu";  // or another kind of device (OpenDevice), of several with ":N" behind it
   Precision precision = Precision::kF32;  // in what is computed
+  bool reproducible = false;              // Target::reproducible
 };
 void DeclareMachineOptions(Args& args, MachineOptions* options);
 
 // "--target", which the options above have as well.
 void DeclareTarget(Args& args, std::string* target);
+// "--reproducible", which they have as well.
+void DeclareReproducible(Args& args, bool* reproducible);
 // "--precision", which they do not have: one of these, or f32 and tf32.
 void DeclarePrecision(Args& args, Precision* precision, std::span<const Precision> choices,
                       const std::string& help);
 void DeclareRounding(Args& args, Precision* precision);
 
 // Detects the CPU and caps it, or opens another device. Throws Error(kUsage) for an unknown
-// target, ISA or wait, for TF32 on a CPU, and for more threads than cores: they would only take turns, and
+// target, ISA or wait, for TF32 on a CPU, for reproducible results of bf16 or of another device, and for more
+// threads than cores: they would only take turns, and
 // every barrier would wait for a time slice; Error(kEnvironment) where there is no such device. A device with
 // a number is chosen by CUDA_VISIBLE_DEVICES, which processes started later have, too.
 DevicePtr OpenMachine(const MachineOptions& options);

@@ -116,6 +116,7 @@ class BenchCommand : public Command {
     RequireReplaceable(csv_path_, OutputFormat::kCsv, read);
     RequireReplaceable(save_path_, OutputFormat::kJson, read);
     if (!request_.strict) machine_options_.threads = ThreadsFor(request_.plan_path, machine_options_.threads);
+    machine_options_.reproducible |= AskReproducible(request_.plan_path);
     if (IsCompiledFile(request_.targets.model.model)) {
       TakeCompiled();
     } else {

@@ -64,6 +64,7 @@ class CompileCommand : public Command {
     RequireReplaceable(path_, object ? OutputFormat::kObject : OutputFormat::kCompiled);
     if (object) RequireReplaceable(object->header, OutputFormat::kHeader);
     machine_options_.threads = ThreadsFor(plan_path_, machine_options_.threads);
+    machine_options_.reproducible |= AskReproducible(plan_path_);
     TakeQuantization(plan_path_, &model_);
     CatchInterrupts();
     const std::vector<CompiledModel> networks = CompileAll();
@@ -103,7 +104,8 @@ class CompileCommand : public Command {
         options.threads = threads;
         machines.push_back(OpenMachine(options));
         RequireCpu(machines.back(), "compile");
-        if (!isas_.empty() && machines.back()->target().isa != ParseIsa(isa)) {
+        if (!isas_.empty() &&
+            CapIsa(machines.back()->target(), ParseIsa(isa)).isa != machines.back()->target().isa) {
           throw Error(ErrorCode::kUsage,
                       fmt::format("--for {}: this CPU has {}, and code is made where it runs", isa,
                                   IsaName(machines.back()->target().isa)));

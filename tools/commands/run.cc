@@ -171,6 +171,7 @@ class RunNetworkCommand : public Command {
         ReadPlanHeader(plan_path_).target.tf32)
       machine_options_.precision = Precision::kTf32;
     if (!strict_) machine_options_.threads = ThreadsFor(plan_path_, machine_options_.threads);
+    machine_options_.reproducible |= AskReproducible(plan_path_);
     DevicePtr machine = OpenMachine(machine_options_);
     const double asked = NowSeconds();
     std::vector<InputFile> files = ReadInputs(inputs_);

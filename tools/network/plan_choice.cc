@@ -45,6 +45,10 @@ int64_t ThreadsFor(const std::string& path, int64_t asked) {
   return fewer ? 0 : asked;
 }
 
+bool AskReproducible(const std::string& path) {
+  return !path.empty() && ReadPlanHeader(path).target.reproducible;
+}
+
 std::optional<std::string> NoteOfThreads(const std::string& path, const Plan& plan, int threads) {
   if (plan.threads == threads) return std::nullopt;
   return fmt::format("{}: made for {} thread{}, and {} run{} it: other schedules may be faster", path,

@@ -41,6 +41,9 @@ Plan ChoosePlan(const std::string& path, std::span<const Plan> plans, const Grap
 // The threads to open this machine with, 0 being one for each core: what is asked for, unless these are more
 // than there are cores, and the plans at `path` were made for as many.
 int64_t ThreadsFor(const std::string& path, int64_t asked);
+// Whether the plans at `path` were made to be reproducible, which the machine then has to be; false without a
+// path.
+bool AskReproducible(const std::string& path);
 // "PLAN: made for 2 threads, and 1 runs it: ..."; none where the numbers are the same.
 std::optional<std::string> NoteOfThreads(const std::string& path, const Plan& plan, int threads);
 

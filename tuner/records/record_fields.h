@@ -58,7 +58,8 @@ inline constexpr auto kFields<Target> = std::tuple(
     StructField{"dot_bf16", &Target::bf16, Presence::kOptional},
     StructField{"tiles", &Target::amx, Presence::kOptional},
     StructField{"sm", &Target::compute, Presence::kOptional, FieldRange{0, 1000}},
-    StructField{"tf32", &Target::tf32, Presence::kOptional});
+    StructField{"tf32", &Target::tf32, Presence::kOptional},
+    StructField{"reproducible", &Target::reproducible, Presence::kOptional});
 
 template <>
 inline constexpr auto kFields<MeasureConditions> = std::tuple(

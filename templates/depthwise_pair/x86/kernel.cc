@@ -56,7 +56,7 @@ void PointwiseRows::Run(const Row& row, int64_t chunk) const {
   if (schedule_.workload.post.sum) args.residual = BytesPast(row.residual, out);
   args.bias = packed_.bias.floats() + packed_.bias_offsets[chunk];
   args.kernel_rows = 1;
-  args.next_block = schedule_.in_block_bytes - schedule_.in_row_bytes;
+  args.next_block = schedule_.in_block_bytes;
   kernels_.At(chunk, 0)(&args);
 }
 

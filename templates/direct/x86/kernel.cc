@@ -198,8 +198,8 @@ class DirectKernel : public ConvKernel {
     const int64_t in_channel = chunk.group * (w.ic / w.g) + pass.first_channel;
     const int64_t out_offset =
         schedule_.OutChannelOffset(chunk.first_channel) + row * schedule_.out_row_bytes;
-    const int64_t row_weights = RowWeights(schedule_, chunk, pass.block_channels);
-    const int64_t tail_row_weights = RowWeights(schedule_, chunk, pass.tail_channels);
+    const int64_t step_bytes = StepWeights(schedule_, chunk) * schedule_.config.weight_word_bytes();
+    const int64_t kernel_row_bytes = step_bytes / w.kh;
     const int64_t block = schedule_.in.BlockFor(w.ic);
     const int64_t out_block = chunk.first_channel / schedule_.out.BlockFor(w.oc);
 
@@ -207,10 +207,10 @@ class DirectKernel : public ConvKernel {
     row_args.source = BytesPast(rows.data, in_channel / block * rows.block_bytes +
                                                in_channel % block * schedule_.config.in_bytes() +
                                                (in_row - rows.first_row) * schedule_.in_row_bytes);
-    const int64_t words = packed_.offsets[task.chunk * schedule_.passes.size() + pass_index] +
-                          first * (pass.blocks > 0 ? row_weights : tail_row_weights);
-    const int64_t word_bytes = schedule_.config.weight_word_bytes();
-    row_args.weights = BytesPast(packed_.weights.floats(), words * word_bytes);
+    row_args.weights =
+        BytesPast(packed_.weights.floats(),
+                  packed_.offsets[task.chunk] * schedule_.config.weight_word_bytes() +
+                      schedule_.config.Steps(pass.first_channel) * step_bytes + first * kernel_row_bytes);
     row_args.output =
         BytesPast(args.output.image<float>(task.image), out_offset + out_block * args.output.block_shift);
     row_args.next_out_block += args.output.block_shift;
@@ -222,9 +222,9 @@ class DirectKernel : public ConvKernel {
     }
     row_args.bias = packed_.bias.floats() + packed_.bias_offsets[task.chunk];
     row_args.kernel_rows = last - first;
-    row_args.next_block = rows.block_bytes - (last - first) * (w.dh + 1) * schedule_.in_row_bytes;
-    row_args.skipped_weights = (w.kh - (last - first)) * row_weights * word_bytes;
-    row_args.tail_weights = first * (tail_row_weights - row_weights) * word_bytes;
+    row_args.next_channel -= (last - first) * row_args.next_row;
+    row_args.next_block = rows.block_bytes;
+    row_args.skipped_weights = (w.kh - (last - first)) * kernel_row_bytes;
     kernels_.At(task.chunk, pass_index)(&row_args);
   }
 

@@ -28,6 +28,7 @@ const Reg64 kKernelRows(Xbyak::Operand::R14);
 const Reg64 kTilesLeft(Xbyak::Operand::R15);
 const Reg64 kSource(Xbyak::Operand::RBX);
 const Reg64 kBias(Xbyak::Operand::RSI);
+const Reg64 kRowBytes(Xbyak::Operand::RAX);  // while products are added
 const Reg64 kUnrollsLeft(Xbyak::Operand::RBP);
 const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), Reg64(Xbyak::Operand::R12),
                         Reg64(Xbyak::Operand::R13), Reg64(Xbyak::Operand::R14), Reg64(Xbyak::Operand::R15)};
@@ -128,6 +129,7 @@ void RowGenerator::EmitTile(const TileRun& tile) {
   EmitStart();
   mov(kSourceNow, kSource);
   mov(kWeightsNow, kWeights);
+  mov(kRowBytes, ptr[kArgs + offsetof(RowArgs, next_row)]);
   Xbyak::Label done;
   test(kKernelRows, kKernelRows);
   jz(done, T_NEAR);
@@ -137,99 +139,77 @@ void RowGenerator::EmitTile(const TileRun& tile) {
 }
 
 void RowGenerator::EmitStart() {
-  const Xmm mask = Vector(plan_.first_broadcast);
-  const bool add_residual = variant_->first && schedule_.workload.post.sum;
-  for (int v = 0; v < variant_->chunk.vectors; ++v) {
-    for (int w = 0; w < positions_; ++w) {
-      if (variant_->first && schedule_.workload.post.bias) {
-        vmovups(Accumulator(v, w), ptr[kBias + Offset(v * vector_bytes())]);
-      } else {
-        Zero(Accumulator(v, w));
+  const PostOps& post = schedule_.workload.post;
+  if (variant_->first) {
+    for (int v = 0; v < variant_->chunk.vectors; ++v) {
+      for (int w = 0; w < positions_; ++w) {
+        if (post.bias) {
+          vmovups(Accumulator(v, w), ptr[kBias + Offset(v * vector_bytes())]);
+        } else {
+          Zero(Accumulator(v, w));
+        }
       }
     }
   }
-  if (!add_residual) return;
-  ForEachVector(kResidual, 0, variant_->chunk.vectors, [&](int v, const Reg64& base, int64_t bytes) {
+  if (variant_->first && !post.sum) return;
+  const Xmm mask = Vector(plan_.first_broadcast), loaded = Vector(plan_.first_broadcast + 1);
+  const Reg64& from = variant_->first ? kResidual : kOutput;
+  ForEachVector(from, 0, variant_->chunk.vectors, [&](int v, const Reg64& base, int64_t bytes) {
     const bool partial = schedule_.out.is_nhwc() && IsPartial(v);
     if (partial && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
-    for (int w = 0; w < positions_; ++w)
-      AddStored(Accumulator(v, w), ptr[base + Offset(bytes + w * schedule_.out_pixel_bytes)], partial);
+    for (int w = 0; w < positions_; ++w) {
+      const Address stored = ptr[base + Offset(bytes + w * schedule_.out_pixel_bytes)];
+      const Xmm acc = Accumulator(v, w);
+      if (variant_->first && !partial && schedule_.out.type() == DataType::kF32) {
+        vaddps(acc, acc, stored);
+        continue;
+      }
+      const Xmm to = variant_->first ? loaded : acc;
+      LoadStored(schedule_.out.type(), to, stored, partial, mask);
+      if (variant_->first) vaddps(acc, acc, loaded);
+    }
   });
-}
-
-void RowGenerator::AddStored(const Xmm& acc, const Address& stored, bool partial) {
-  const Xmm mask = Vector(plan_.first_broadcast), loaded = Vector(plan_.first_broadcast + 1);
-  const DataType type = schedule_.out.type();
-  if (type == DataType::kF32 && !partial) return vaddps(acc, acc, stored);
-  LoadStored(type, loaded, stored, partial, mask);
-  vaddps(acc, acc, loaded);
 }
 
 void RowGenerator::EmitBlocks(const TileRun& tile) {
   const Pass& pass = variant_->pass;
-  if (pass.blocks > 0) {
-    Xbyak::Label next;
-    const bool more = pass.blocks > 1 || pass.tail_channels > 0;
-    if (pass.blocks > 1) {
-      mov(kBlocksLeft, pass.blocks);
-      align(32);
-      L(next);
-    }
-    EmitBlock(tile, pass.block_channels);
-    if (more) {
-      add(kSourceNow, ptr[kArgs + offsetof(RowArgs, next_block)]);
-      add(kWeightsNow, ptr[kArgs + offsetof(RowArgs, skipped_weights)]);
-    }
-    if (pass.blocks > 1) {
-      dec(kBlocksLeft);
-      jnz(next, T_NEAR);
-    }
-  }
-  if (pass.tail_channels > 0) {
-    if (pass.blocks > 0) add(kWeightsNow, ptr[kArgs + offsetof(RowArgs, tail_weights)]);
-    EmitBlock(tile, pass.tail_channels);
-  }
+  const bool tail = pass.tail_channels > 0;
+  if (pass.blocks > 0)
+    Repeat(pass.blocks, kBlocksLeft,
+           [&] { EmitBlock(tile, pass.block_channels, pass.blocks == 1 && !tail); });
+  if (tail) EmitBlock(tile, pass.tail_channels, true);
 }
 
-// All valid kernel rows of one block. Leaves kSourceNow one input row past the last, kWeightsNow past the
-// weights.
-void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels) {
-  const ConvWorkload& w = schedule_.workload;
+// All channels of one block. Leaves kSourceNow at the next block's first channel, but for the last one.
+void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels, bool last) {
   const DirectConfig& config = schedule_.config;
   const int64_t steps = config.Steps(channels), half = channels % config.step_channels();
   const int64_t unroll = std::min(config.ic_unroll, steps);
   const int64_t times = (steps - half) / unroll, rest = steps - times * unroll;
-  const bool advances = times > 1 || (times == 1 && rest > 0);
-  const int64_t weights_per_step = w.kw * variant_->chunk.vectors * WeightVectorBytes();
-  Xbyak::Label next_row, next_unroll;
-  if (w.kh > 1) {
+  if (times > 0) Repeat(times, kUnrollsLeft, [&] { EmitChannels(tile, unroll, false); });
+  if (rest > 0) EmitChannels(tile, rest, half > 0);
+  if (last) return;
+  sub(kSourceNow, Offset(steps * kStepBytes));
+  add(kSourceNow, ptr[kArgs + offsetof(RowArgs, next_block)]);
+}
+
+void RowGenerator::EmitChannels(const TileRun& tile, int64_t steps, bool half) {
+  if (schedule_.workload.kh == 1) {
+    EmitSteps(tile, steps, half);
+    add(kSourceNow, Offset(steps * kStepBytes));
+    return;
+  }
+  for (int64_t step = 0; step < steps; ++step) {
+    Xbyak::Label next;
     mov(kRowsLeft, kKernelRows);
-    align(32);
-    L(next_row);
-  }
-  if (times > 1) {
-    mov(kUnrollsLeft, times);
-    align(32);
-    L(next_unroll);
-  }
-  if (times > 0) {
-    EmitSteps(tile, unroll, false);
-    add(kWeightsNow, Offset(unroll * weights_per_step));
-    if (advances) add(kSourceNow, Offset(unroll * kStepBytes));
-  }
-  if (times > 1) {
-    dec(kUnrollsLeft);
-    jnz(next_unroll, T_NEAR);
-  }
-  if (rest > 0) {
-    EmitSteps(tile, rest, half > 0);
-    add(kWeightsNow, Offset(rest * weights_per_step));
-  }
-  if (advances) sub(kSourceNow, Offset(times * unroll * kStepBytes));
-  add(kSourceNow, ptr[kArgs + offsetof(RowArgs, next_row)]);
-  if (w.kh > 1) {
+    align(16);
+    L(next);
+    EmitSteps(tile, 1, half && step + 1 == steps);
+    add(kSourceNow, kRowBytes);
     dec(kRowsLeft);
-    jnz(next_row, T_NEAR);
+    jnz(next, T_NEAR);
+    add(kSourceNow, ptr[kArgs + offsetof(RowArgs, next_channel)]);
+    add(kWeightsNow, ptr[kArgs + offsetof(RowArgs, skipped_weights)]);
   }
 }
 
@@ -252,9 +232,9 @@ void RowGenerator::EmitSteps(const TileRun& tile, int64_t steps, bool half) {
   const ConvWorkload& w = schedule_.workload;
   const int vectors = variant_->chunk.vectors;
   const int64_t ahead = schedule_.config.prefetch, stored = WeightVectorBytes();
-  for (int64_t column = 0; column < w.kw; ++column) {
-    for (int64_t step = 0; step < steps; ++step) {
-      const int64_t base = (column * steps + step) * vectors * stored;
+  for (int64_t step = 0; step < steps; ++step) {
+    for (int64_t column = 0; column < w.kw; ++column) {
+      const int64_t base = (step * w.kw + column) * vectors * stored;
       const auto weights_at = [&](int v) { return ptr[kWeightsNow + Offset(base + v * stored)]; };
       for (int v = 0; v < plan_.weights; ++v) {
         const Xmm weights = Vector(plan_.first_weight + v);
@@ -284,6 +264,7 @@ void RowGenerator::EmitSteps(const TileRun& tile, int64_t steps, bool half) {
       }
     }
   }
+  add(kWeightsNow, Offset(steps * w.kw * vectors * stored));
 }
 
 void RowGenerator::EmitFinish() {
@@ -301,7 +282,6 @@ void RowGenerator::EmitFinish() {
     if (partial && nhwc && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
     for (int w = 0; w < positions_; ++w) {
       const Xmm acc = Accumulator(v, w);
-      if (!variant_->first) AddStored(acc, at(base, bytes, w), partial && nhwc);
       if (variant_->last) Apply(activation, acc, Vector(plan_.first_broadcast + 1));
       if (partial && nhwc) {
         Store(at(base, bytes, w), acc, true);
@@ -344,7 +324,7 @@ RowVariant VariantOf(const Schedule& g, const Chunk& chunk, size_t pass) {
 PartKey CodeKey(const Schedule& g, const Target& cpu, const std::vector<RowVariant>& variants) {
   const ConvWorkload& w = g.workload;
   const DirectConfig& c = g.config;
-  PartKey key("direct rows 2");
+  PartKey key("direct rows 3");
   key.Add(cpu.isa, w.kh > 1, w.kw, w.sw, w.pw, w.dw, w.post.bias, w.post.sum)
       .Add(ActivationToString(w.post.activation))
       .Add(c.broadcast, c.ic_unroll, c.prefetch, c.factors, c.in_type, c.out_type, c.weight_type)
@@ -399,6 +379,7 @@ RowKernels::RowKernels(const Schedule& g, const Target& cpu, KernelParts* parts)
 RowArgs RowKernels::Args() const {
   RowArgs args;
   args.next_row = next_row_;
+  args.next_channel = kStepBytes;
   args.next_out_block = args.next_residual_block = next_out_block_;
   args.tile_counts = tile_counts_.data();
   return args;
@@ -425,7 +406,7 @@ void RowProduct::Run(size_t chunk_index, const Operands& operands) const {
   RowArgs args = kernels_.Args();
   args.output = operands.m;
   args.kernel_rows = 1;
-  args.next_block = operands.v_vector_bytes - schedule_.in_row_bytes;
+  args.next_block = operands.v_vector_bytes;
   for (size_t i = 0; i < schedule_.passes.size(); ++i) {
     const int64_t channel = schedule_.passes[i].first_channel;
     // Passes are of whole blocks, which are vectors.

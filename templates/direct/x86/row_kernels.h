@@ -18,14 +18,13 @@ namespace tilesmith::direct {
 
 // The direct kernel's code generator: one output row, one chunk of output channels, one accumulation pass.
 //
-// For each register tile of the row:  acc = first ? bias (+ residual) : 0
-//   for block in pass, for kernel row, for channel, for kernel column:
+// For each register tile of the row:  acc = first ? bias (+ residual) : out
+//   for channel in pass, for kernel row, for kernel column:
 //     acc[v][w] += weights[v] * in[w * stride - pad + column * (dilation + 1)]
-// With factors of bf16 a weight and an element are pairs of channels, and their product the sum of two; of an
-// odd channel the element's other half is zero, and not read.
-//   acc += first ? 0 : out
 //   out = last ? activation(acc) : acc
-// Passes are summed apart, so rounding errors grow with the longest of them rather than with all channels.
+// so that an output is the same number whatever its config (ops/order.md). With factors of bf16 a weight and
+// an element are pairs of channels, and their product the sum of two; of an odd channel the element's other
+// half is zero, and not read.
 // Kernel columns outside the input are skipped when emitting (edge tiles are emitted on their own); kernel
 // rows are a range given at run time. So there is no padded copy of the input.
 //
@@ -40,9 +39,9 @@ struct RowArgs {
   const float* residual = nullptr;  // like output
   const float* bias = nullptr;      // first channel of the chunk, padded to whole vectors
   int64_t kernel_rows = 0;          // valid ones; may be 0
-  int64_t next_block = 0;           // from the input row after the last valid one to the next block's first
-  int64_t skipped_weights = 0;      // of the kernel rows that are not valid, in one full block
-  int64_t tail_weights = 0;         // correction from a full block's to the tail block's first valid row
+  int64_t next_channel = 0;         // from the input row after the last valid one to the next channel's first
+  int64_t next_block = 0;           // from a block of input channels to the next one
+  int64_t skipped_weights = 0;      // of the kernel rows that are not valid, in one step of channels
   int64_t next_row = 0;             // from an input row to the one that the next kernel row meets
   int64_t next_out_block = 0;       // from a block of output channels to the next one
   int64_t next_residual_block = 0;  // likewise
@@ -91,13 +90,13 @@ class RowGenerator : public x86::VectorCode {
   void EmitRow();
   void EmitTile(const TileRun& tile);
   void EmitStart();
-  // acc += a stored vector of the output's type, of which only the chunk's partial_lanes exist where
-  // `partial`.
-  void AddStored(const Xbyak::Xmm& acc, const Xbyak::Address& stored, bool partial);
   void EmitBlocks(const TileRun& tile);
-  void EmitBlock(const TileRun& tile, int64_t channels);
-  // `steps` of input channels (DirectConfig::step_channels); of the last one only the first channel where
-  // `half`.
+  void EmitBlock(const TileRun& tile, int64_t channels, bool last);
+  // `steps` of input channels, all their valid kernel rows, of the last one only the first channel where
+  // `half`. Leaves kSourceNow and kWeightsNow at the next one.
+  void EmitChannels(const TileRun& tile, int64_t steps, bool half);
+  // One kernel row of `steps` of input channels (DirectConfig::step_channels), of the last one only the first
+  // channel where `half`; leaves kWeightsNow past their weights.
   void EmitSteps(const TileRun& tile, int64_t steps, bool half);
   void LoadElement(const Xbyak::Xmm& element, int64_t offset, bool half);
   // acc += weights * element, either of which may be in memory.

@@ -16,7 +16,7 @@ namespace {
 // The grouped kernel's code generator: some neighbouring output rows of one vector of output channels.
 //
 // For each register tile of the rows:  acc[row][position] = bias (+ residual)
-//   for input row (skipped when outside the input), for channel of the group, for input column:
+//   for channel of the group, for input row (skipped when outside the input), for input column:
 //     x = that channel's element of every group in the vector, spread over the group's lanes
 //     acc[row][position] += x * weights[kernel row][channel][kernel column]   for all taps that read x
 //   out = activation(acc)
@@ -174,21 +174,22 @@ void Generator::EmitStart() {
 
 void Generator::EmitRows(const TileRun& tile) {
   const std::vector<InputColumn> columns = InputColumnsOf(schedule_.workload, tile);
-  int64_t offset = 0;
-  mov(kSourceNow, kSource);
   const std::vector<InputRow> rows = InputRowsOf(schedule_.workload, variant_.rows);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    Xbyak::Label outside;
-    if (rows[i].offset > offset) add(kSourceNow, Offset((rows[i].offset - offset) * schedule_.in.row_bytes));
-    offset = rows[i].offset;
-    bt(kRowsInside, static_cast<uint8_t>(i));
-    jnc(outside, T_NEAR);
-    for (int64_t spread = 0; spread < schedule_.spreads(); ++spread) {
-      if (schedule_.spread == Spread::kIndex) EmitIndex(spread);
+  for (int64_t spread = 0; spread < schedule_.spreads(); ++spread) {
+    if (schedule_.spread == Spread::kIndex) EmitIndex(spread);
+    int64_t offset = 0;
+    mov(kSourceNow, kSource);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Xbyak::Label outside;
+      if (rows[i].offset > offset)
+        add(kSourceNow, Offset((rows[i].offset - offset) * schedule_.in.row_bytes));
+      offset = rows[i].offset;
+      bt(kRowsInside, static_cast<uint8_t>(i));
+      jnc(outside, T_NEAR);
       schedule_.config.hold == Hold::kInputs ? EmitWeightByWeight(rows[i], columns, spread)
                                              : EmitInputByInput(rows[i], columns, spread);
+      L(outside);
     }
-    L(outside);
   }
 }
 

@@ -249,6 +249,7 @@ def load(
     precision: str = "f32",
     parts: Optional[Parts] = None,
     strict: bool = False,
+    reproducible: bool = False,
 ) -> Model:
     """`model` is an ONNX file, its bytes, an onnx.ModelProto, or the name of a built-in network. Without a plan schedules are the defaults.
 
@@ -264,7 +265,8 @@ def load(
 
     Sizes of inputs that the model leaves open, the batch excepted, and `input_shapes` does not give, are -1 in
     Model.inputs until the first run, which compiles the model for those of its arrays. A plan that was made for
-    another number of threads runs on those there are, with a warning; `strict`: it is an error.
+    another number of threads runs on those there are, with a warning; `strict`: it is an error. `reproducible`:
+    outputs are the same bits on every CPU, with any number of threads and any plan that was made so.
     """
     arguments = locals()
     shapes = _texts(input_shapes)
@@ -312,6 +314,7 @@ def tune(
     database: bool = True,
     target: str = "cpu",
     precision: str = "f32",
+    reproducible: bool = False,
     calibrate: Paths = (),
     max_output_error: float = 0,
     max_error: float = 0,
@@ -336,7 +339,8 @@ def tune(
     the same model with it; "bf16"; "mixed": layer by layer what is fastest, with outputs at most
     `max_output_error` off, relative to f32's (0: any). `max_error`, `forbid`: only schedules whose error was at
     most this, templates not to use. `input_layout`, `output_layout`: of the plan's ends, "NCHW" or "NHWC".
-    `max_weights`: MiB of packed weights, at most. `program`: the tilesmith executable, which tries configs in a
+    `max_weights`: MiB of packed weights, at most. `reproducible`: only schedules whose outputs are the same bits on
+    every CPU. `program`: the tilesmith executable, which tries configs in a
     process of its own, by default what find_program returns. `progress` is called with a text between measurements; Ctrl-C raises
     KeyboardInterrupt there, and what was measured is in the log.
     """
@@ -356,6 +360,7 @@ def optimize(
     database: bool = True,
     target: str = "cpu",
     precision: str = "f32",
+    reproducible: bool = False,
     calibrate: Paths = (),
     max_output_error: float = 0,
     max_error: float = 0,
@@ -391,6 +396,7 @@ def graph_tune(
     input_shapes: Texts = (),
     target: str = "cpu",
     precision: str = "f32",
+    reproducible: bool = False,
     calibrate: Paths = (),
     max_output_error: float = 0,
     max_error: float = 0,

@@ -201,6 +201,7 @@ PYBIND11_MODULE(_tilesmith, module) {
       .def_property_readonly("outputs", &tilesmith::Model::outputs)
       .def_property_readonly("warnings", &tilesmith::Model::warnings)
       .def_property_readonly("threads", &tilesmith::Model::threads)
+      .def_property_readonly("reproducible", &tilesmith::Model::reproducible)
       .def_property_readonly("packed_weight_bytes", &tilesmith::Model::packed_weight_bytes)
       .def_property_readonly("predicted_seconds", &tilesmith::Model::predicted_seconds);
   py::class_<PythonSession>(module, "Session")
