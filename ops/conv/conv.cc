@@ -106,13 +106,25 @@ BuiltOp BuildConv(const NodeSpec& spec) {
   }
 }
 
+// A sum that starts from zero stays the same one when products of padding's zeros are added to it, as some
+// kernels do and others do not; one that starts from minus zero may not.
+std::shared_ptr<const Tensor> WithoutNegativeZeros(std::shared_ptr<const Tensor> bias) {
+  if (!bias) return bias;
+  const std::span values(bias->floats(), static_cast<size_t>(bias->size()));
+  if (std::ranges::none_of(values, [](float value) { return value == 0 && std::signbit(value); }))
+    return bias;
+  auto copy = std::make_shared<Tensor>(bias->shape());
+  std::ranges::transform(values, copy->floats(), [](float value) { return value + 0.0F; });
+  return copy;
+}
+
 }  // namespace
 
 ConvOp::ConvOp(const ConvWorkload& workload, std::shared_ptr<const Tensor> weights,
                std::shared_ptr<const Tensor> bias, StoredWeights stored)
     : ConvolutionOp(workload),
       weights_(std::move(weights)),
-      bias_(std::move(bias)),
+      bias_(WithoutNegativeZeros(std::move(bias))),
       stored_(std::move(stored)) {
   ValidateWorkload(workload_);
   TILESMITH_CHECK(!workload_.fused() && !workload_.bytes, "{}", WorkloadToString(workload_));

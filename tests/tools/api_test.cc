@@ -266,7 +266,8 @@ TEST(CApiTest, NothingIsTheAnswerToNothing) {
                                             .wait = nullptr,
                                             .target = nullptr,
                                             .precision = nullptr,
-                                            .strict = 0};
+                                            .strict = 0,
+                                            .reproducible = 0};
   EXPECT_EQ(tilesmith_load(kNetwork, &no_shapes, &model), 2);
   EXPECT_THAT(tilesmith_last_error(), testing::HasSubstr("input_shapes is a null pointer"));
   const char* shape = kShapes[0].c_str();
@@ -281,7 +282,8 @@ TEST(CApiTest, NothingIsTheAnswerToNothing) {
                                            .wait = nullptr,
                                            .target = nullptr,
                                            .precision = nullptr,
-                                           .strict = 0};
+                                           .strict = 0,
+                                           .reproducible = 0};
   EXPECT_EQ(tilesmith_load(kNetwork, &negative, &model), 2);
   EXPECT_THAT(tilesmith_last_error(), testing::HasSubstr("threads must be at least 0, got -2"));
   const tilesmith_load_options one = {.plan = nullptr,
@@ -295,7 +297,8 @@ TEST(CApiTest, NothingIsTheAnswerToNothing) {
                                       .wait = nullptr,
                                       .target = nullptr,
                                       .precision = nullptr,
-                                      .strict = 0};
+                                      .strict = 0,
+                                      .reproducible = 0};
   ASSERT_EQ(tilesmith_load(kNetwork, &one, &model), 0) << tilesmith_last_error();
   EXPECT_EQ(tilesmith_input(model, 1).name, nullptr);
   EXPECT_EQ(tilesmith_output(model, SIZE_MAX).name, nullptr);

@@ -63,7 +63,8 @@ TEST(CApiTest, SaysTypesAndBytes) {
                                           .wait = nullptr,
                                           .target = nullptr,
                                           .precision = nullptr,
-                                          .strict = 0};
+                                          .strict = 0,
+                                          .reproducible = 0};
   tilesmith_model* model = nullptr;
   ASSERT_EQ(tilesmith_load(WriteTypedModel(directory).c_str(), &options, &model), 0)
       << tilesmith_last_error();

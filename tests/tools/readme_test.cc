@@ -23,7 +23,7 @@ const fs::path kRoot = TILESMITH_SOURCE_DIR;
 
 // Other programs in the pages' blocks, which this test does not run: tools/check runs this very test,
 // tools/quickstart is tools/install-deps, a build, and commands that the page also shows one by one,
-// tools/bench-networks, -rivals, -accuracy, -float16, -starts and -torch, tools/soak, tools/results/pages and
+// tools/bench-networks, -rivals, -accuracy, -float16, -starts, -plans and -torch, tools/soak, tools/results/pages and
 // tools/gpu-check have tests of their own (scripts_test.cc, cuda_test.cc), and so have the fuzzer and what
 // gcc makes of objects (object_test.cc).
 const std::vector<std::string> kNotRun{"git ",
@@ -35,6 +35,7 @@ const std::vector<std::string> kNotRun{"git ",
                                        "tools/bench-accuracy",
                                        "tools/bench-float16",
                                        "tools/bench-starts",
+                                       "tools/bench-plans",
                                        "tools/bench-torch",
                                        "tools/soak",
                                        "tools/install-deps",

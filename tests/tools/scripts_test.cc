@@ -86,6 +86,8 @@ TEST(ScriptsTest, WrongValuesAreNamed) {
               testing::HasSubstr("--inputs must be a number from 1 on, got 0"));
   EXPECT_THAT(RunProgram({Script("tools/bench-starts"), "--precision", "bf16"}).err,
               testing::HasSubstr("must be of f32, int8, got bf16"));
+  EXPECT_THAT(RunProgram({Script("tools/bench-plans"), "--kinds", "fast"}).err,
+              testing::HasSubstr("must be of reproducible, plain, layers, got fast"));
   EXPECT_THAT(RunProgram({Script("tools/bench-float16"), "--threads", "two"}).err,
               testing::HasSubstr("--threads must be a number from 1 on, got two"));
   EXPECT_THAT(RunProgram({Script("tools/bench-float16")}).err, testing::HasSubstr("give a MODEL.onnx"));
@@ -113,6 +115,7 @@ TEST(ScriptsTest, AllUseOneProgram) {
                                                {"tools/bench-accuracy"},
                                                {"tools/bench-float16", model},
                                                {"tools/bench-starts", model},
+                                               {"tools/bench-plans", model},
                                                {"tools/bench-torch", "--python", model, "resnet18"},
                                                {"tools/gpu-check", "--out", directory.File("out")}};
   for (std::vector<std::string> command : commands) {
@@ -137,8 +140,8 @@ TEST(ScriptsTest, FilesThatCannotBeReadAreToldAlike) {
   const std::string missing = directory.File("none.onnx"), folder = directory.path();
   for (const std::string name :
        {"tools/quickstart", "tools/ship-records", "tools/bench-networks", "tools/bench-rivals", "tools/soak",
-        "tools/bench-float16", "tools/bench-starts", "tools/compare-nodes", "tools/ort/compare",
-        "tools/report/pictures"}) {
+        "tools/bench-float16", "tools/bench-starts", "tools/bench-plans", "tools/compare-nodes",
+        "tools/ort/compare", "tools/report/pictures"}) {
     for (const auto& [path, why] :
          {std::pair(missing, "No such file or directory"), {folder, "Is a directory"}}) {
       const ProgramResult result = RunProgram({Script(name), path});
@@ -220,6 +223,19 @@ TEST(ScriptsTest, BenchFloat16LeavesATable) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, testing::ContainsRegex("\n\\| small \\| all \\| [0-9.e-]+ \\| [0-9.e-]+ \\| "));
   EXPECT_THAT(ReadFile(out + "/float16.csv"), testing::HasSubstr("\nsmall,keep_io_types,1,1,"));
+}
+
+TEST(ScriptsTest, BenchPlansLeavesATable) {
+  if (!std::filesystem::exists(Script("peers/plans/done")))
+    GTEST_SKIP() << "tools/bench-plans has not fetched what it compares with";
+  const TemporaryDirectory directory;
+  const std::string out = directory.File("out");
+  setenv("TILESMITH_BINARY", TILESMITH_BINARY, 1);
+  const ProgramResult result = RunProgram({Script("tools/bench-plans"), "--threads", "1", "--turns", "1",
+                                           "--seconds", "0.05", "--out", out, "--csv", out, "squeezenet1_1"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, testing::HasSubstr("\n| squeezenet1_1 | f32 | "));
+  EXPECT_THAT(ReadFile(out + "/kinds_of_plans.csv"), testing::HasSubstr("\nsqueezenet1_1,f32,1,0,1,"));
 }
 
 TEST(ScriptsTest, BenchStartsLeavesATable) {

@@ -46,6 +46,7 @@ std::vector<Sample> Samples() {
           {"--wait", "yield"},
           {"--max-isa", std::string(IsaName(DetectCpu().isa))},
           {"--target", "cpu"},
+          {"--reproducible", "", "f32 int8"},
           {"--batch", "1"},
           {"--input-shape", Files::kShape},
           {"--max-elements", "1000000"},

@@ -46,6 +46,7 @@ void DeclarePlanning(Args& args, GraphTuningArguments* arguments) {
   DeclareAccuracy(args, &tuning.accuracy);
   args.Group(heading);
   DeclareMachineOptions(args, &arguments->machine);
+  DeclareReproducible(args, &arguments->machine.reproducible);
 }
 
 void CheckGraphTuning(const GraphTuningArguments& arguments) {

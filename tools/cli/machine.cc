@@ -23,7 +23,6 @@ void DeclareMachineOptions(Args& args, MachineOptions* options) {
   args.Choice("--max-isa", &options->max_isa, {"portable", "avx2", "avx512"},
               "Use no wider instructions, oneDNN neither (also: TILESMITH_MAX_ISA)");
   DeclareTarget(args, &options->target);
-  DeclareReproducible(args, &options->reproducible);
   args.Group(heading);
 }
 
@@ -33,8 +32,10 @@ void DeclareTarget(Args& args, std::string* target) {
 }
 
 void DeclareReproducible(Args& args, bool* reproducible) {
+  const std::string heading = args.Group("Machine");
   args.Flag("--reproducible", reproducible,
             "Outputs of the same bits on every CPU, with any threads and plan made so (ops/order.md)");
+  args.Group(heading);
 }
 
 void DeclarePrecision(Args& args, Precision* precision, std::span<const Precision> choices,

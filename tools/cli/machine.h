@@ -26,7 +26,7 @@ void DeclareMachineOptions(Args& args, MachineOptions* options);
 
 // "--target", which the options above have as well.
 void DeclareTarget(Args& args, std::string* target);
-// "--reproducible", which they have as well.
+// "--reproducible", for commands that choose or run schedules.
 void DeclareReproducible(Args& args, bool* reproducible);
 // "--precision", which they do not have: one of these, or f32 and tf32.
 void DeclarePrecision(Args& args, Precision* precision, std::span<const Precision> choices,

@@ -65,8 +65,9 @@ std::string MachineText(const Target& target) {
                        target.model, target.device, target.compute / 10.0, target.l1d_bytes >> 10,
                        target.l2_bytes >> 10, target.cores, target.tf32 ? ", products in TF32" : "");
   }
-  return fmt::format("{}, {}, {} KiB L1d, {} KiB L2, {} KiB L3, {} cores", target.model, IsaName(target.isa),
-                     target.l1d_bytes >> 10, target.l2_bytes >> 10, target.l3_bytes >> 10, target.cores);
+  return fmt::format("{}, {}, {} KiB L1d, {} KiB L2, {} KiB L3, {} cores{}", target.model,
+                     IsaName(target.isa), target.l1d_bytes >> 10, target.l2_bytes >> 10,
+                     target.l3_bytes >> 10, target.cores, target.reproducible ? ", reproducible" : "");
 }
 
 std::string ResultsText(const Table& table, std::string_view title, std::string_view machine) {

@@ -92,6 +92,7 @@ class BenchCommand : public Command {
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
+    DeclareReproducible(args, &machine_options_.reproducible);
     DeclarePrecision(
         args, &machine_options_.precision,
         std::array{Precision::kF32, Precision::kInt8, Precision::kTf32, Precision::kBf16},

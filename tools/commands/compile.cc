@@ -52,6 +52,7 @@ class CompileCommand : public Command {
               "Write an ELF object, NAME.o, and NAME.h for C, for programs without files and heap; for one "
               "thread where neither --threads nor a plan says otherwise");
     DeclareMachineOptions(args, &machine_options_);
+    DeclareReproducible(args, &machine_options_.reproducible);
     args.Flag("--json", &json_, "Print JSON");
   }
 

@@ -41,6 +41,7 @@ class NetworkWorkerCommand : public Command {
 
   int Run() override {
     IgnoreInterrupts();
+    machine_options_.reproducible = AskReproducible(plan_path_);
     const DevicePtr machine = OpenMachine(machine_options_);
     if (IsCompiledFile(model_.model))
       return Serve(

@@ -69,6 +69,7 @@ class RunNetworkCommand : public Command {
     args.Text("--dump-code", &dump_directory_, "Write the machine code of every convolution here", "DIR");
     args.Flag("--perf-map", &perf_map_, "Name the generated code for perf, in /tmp/perf-PID.map");
     DeclareMachineOptions(args, &machine_options_);
+    DeclareReproducible(args, &machine_options_.reproducible);
     args.Flag("--json", &json_, "Print JSON");
   }
 
@@ -268,6 +269,7 @@ class RunNetworkCommand : public Command {
     report.Fact("network", "network", TextCell(plan.network));
     AddCalibration(report, model_.quantization.get());
     report.Fact("schedule", "schedule", TextCell(plan.solver));
+    AddReproducible(report, machine->target());
     AddOrigin(report.details(), machine->target());
     AddStreamTimes(report, times, BatchOf(graph), percentiles);
     report.Fact("disturbed_share", "disturbed", DisturbedCell(times.disturbed_share));
@@ -275,10 +277,15 @@ class RunNetworkCommand : public Command {
     report.Print(json_);
   }
 
+  static void AddReproducible(Report& report, const Target& target) {
+    if (target.reproducible) report.Fact("reproducible", "reproducible", Cell{true, "yes"});
+  }
+
   static void AddTimes(Report& report, const RunFacts& facts, const RunTimes& times,
                        const Executor& executor) {
     report.Fact("threads", "threads", CountCell(facts.threads));
     report.Fact("schedule", "schedule", TextCell(facts.schedule));
+    AddReproducible(report, executor.network().device->target());
     report.Fact("runs", "runs", CountCell(static_cast<int64_t>(times.seconds.size())));
     report.Fact("first_seconds", "first run ms", MillisecondsCell(times.untimed_seconds));
     report.Fact("minimum_seconds", "minimum ms", MillisecondsCell(times.minimum));

@@ -78,13 +78,15 @@ class SpaceCommand : public Command {
     args.Positional("WORKLOAD", &workload_, "In benchdnn's form: mb1ic64ih56oc64oh56kh3ph1+bias+relu");
     args.Choice("--max-isa", &max_isa_, {"portable", "avx2", "avx512"}, "Assume no wider instructions");
     DeclareTarget(args, &target_);
+    DeclareReproducible(args, &reproducible_);
     DeclareRounding(args, &precision_);
     args.Flag("--json", &json_, "Print JSON");
   }
 
   int Run() override {
     const ConvWorkload workload = ParseWorkload(workload_);
-    const Target cpu = ChosenTarget({.max_isa = max_isa_, .target = target_, .precision = precision_});
+    const Target cpu = ChosenTarget(
+        {.max_isa = max_isa_, .target = target_, .precision = precision_, .reproducible = reproducible_});
     Report report;
     report.Fact("workload", "workload", TextCell(WorkloadToString(workload)));
     report.Fact("isa", "ISA", TextCell(std::string(IsaName(cpu.isa))));
@@ -134,6 +136,7 @@ class SpaceCommand : public Command {
   }
 
   std::string workload_, max_isa_, target_ = kCpuDevice;
+  bool reproducible_ = false;
   Precision precision_ = Precision::kF32;
   bool json_ = false;
 };

@@ -73,6 +73,7 @@ class TuneCommand : public Command {
     DeclareAccuracy(args, &request_.accuracy);
     DeclareConditions(args, &request_.conditions);
     DeclareMachineOptions(args, &machine_options_);
+    DeclareReproducible(args, &machine_options_.reproducible);
     DeclareFarm(args, &farm_, true);
     args.Group("Output");
     args.Text("-o,--output", &request_.log_path, "Tuning log to write (JSON lines, appended to)", "LOG");

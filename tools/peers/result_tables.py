@@ -135,3 +135,24 @@ STARTS = Table("starts.csv", "Starts of networks", [
     *((f"{text} MiB", start_memory(side)) for side, text in START_SIDES.items()),
 ], kept=("network", "precision", "threads", "starts",
          *(f"{side}_{what}" for side in START_SIDES for what in ("seconds", "one_mib", "each_mib", "file_mib"))))
+
+PLAN_KINDS = ["reproducible", "plain", "layers"]
+
+
+def kind_means(rows):
+    """Returns a line of means for each kind that there is."""
+    means = [(kind, mean(row.get(f"{kind}_ratio") for row in rows), mean(row.get(f"{kind}_onnxruntime_ratio") for row in rows))
+             for kind in PLAN_KINDS if any(row.get(f"{kind}_ratio") for row in rows)]
+    return ["Geometric means: " + "; ".join(f"{kind} {free} of free plans, {peer} with ONNX Runtime" for kind, free, peer in means)
+            + ".", ""]
+
+
+KINDS_OF_PLANS = Table("kinds_of_plans.csv", "Plans that may not do all, beside those that may", [
+    ("<network", "network"),
+    ("<type", "precision"),
+    ("free ms", "free_seconds", ms),
+    ("<free / reproducible", ratio("reproducible_ratio")),
+    ("<ONNX Runtime / reproducible", ratio("reproducible_onnxruntime_ratio")),
+    ("<free / without Winograd and Strassen", ratio("plain_ratio")),
+    ("<free / layer by layer", ratio("layers_ratio")),
+], kind_means)

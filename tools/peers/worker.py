@@ -37,10 +37,10 @@ def random_inputs(infos, seed=1):
     return {info.name: random.random(info.shape, numpy.float32).astype(numpy.float16).astype(of(info.type)) for info in infos}
 
 
-def load_by_tilesmith(inputs, threads, model, plan=None, input_shapes=()):
+def load_by_tilesmith(inputs, threads, model, plan=None, input_shapes=(), reproducible=False):
     import tilesmith  # pylint: disable=import-error,import-outside-toplevel
 
-    loaded = tilesmith.load(model, plan=plan or "", threads=threads, input_shapes=input_shapes)
+    loaded = tilesmith.load(model, plan=plan or "", threads=threads, input_shapes=input_shapes, reproducible=reproducible)
     if not inputs:
         inputs.update(random_inputs(loaded.inputs))
     session = loaded.session()

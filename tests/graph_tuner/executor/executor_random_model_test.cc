@@ -90,6 +90,41 @@ TEST_P(RandomModels, ComputeTheReference) {
   }
 }
 
+// On a reproducible target: any instruction set, number of threads and mixture of layouts.
+void CheckBits(uint64_t seed, RandomSizes sizes) {
+  TestRandom random(seed);
+  const Graph graph = OptimizeGraph(RandomModel(random, sizes).Import());
+  const std::vector<Tensor> inputs = RandomInputs(graph, seed);
+  std::vector<Tensor> expected;
+  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (isa > TestCpu().isa) continue;
+    const Target cpu = Reproducible(CapIsa(TestCpu(), isa));
+    for (const bool mixes : {false, true}) {
+      const int threads = random.Pick(std::vector<int>{1, 2, 3, 4, 7});
+      Plan plan = HeuristicPlan(graph, cpu, threads);
+      if (mixes) MixLayouts(graph, random, plan);
+      plan.ends = {};
+      Executor executor(graph, plan, OpenDevice(cpu, threads));
+      std::vector<Tensor> outputs = UnwrittenOutputs(graph);
+      executor.Run(Pointers(inputs), Pointers(outputs));
+      if (expected.empty()) expected = outputs;
+      for (size_t i = 0; i < outputs.size(); ++i)
+        EXPECT_TRUE(SameBits({outputs[i]}, {expected[i]}))
+            << graph.node(graph.outputs()[i]).name << " in " << IsaName(cpu.isa) << ", " << threads
+            << " threads, " << (mixes ? "mixed layouts" : "by default");
+    }
+  }
+}
+
+TEST_P(RandomModels, AreTheSameBitsOnReproducibleTargets) {
+  const uint64_t first = NumberFrom("TILESMITH_RANDOM_SEED", 0);
+  const uint64_t count = NumberFrom("TILESMITH_RANDOM_MODELS", 60);
+  for (uint64_t seed = first; seed < first + count && !HasFailure(); ++seed) {
+    SCOPED_TRACE("TILESMITH_RANDOM_SEED=" + std::to_string(seed));
+    CheckBits(seed, GetParam());
+  }
+}
+
 std::string NameOf(const testing::TestParamInfo<RandomSizes>& info) {
   constexpr const char* kNames[] = {"mixed", "zero", "equal"};
   return kNames[static_cast<int>(info.param)];

@@ -10,7 +10,8 @@ namespace tilesmith {
 
 Graph RandomNetwork(TestRandom& random);
 
-// Random layouts for every node: portable template configs for convs, any layout an op runs in for others.
+// Random layouts for every node: configs for convs, of the portable template or, on a reproducible target, of
+// any; any layout an op runs in for others.
 Plan RandomPlan(const Graph& graph, const Target& cpu, TestRandom& random);
 
 }  // namespace tilesmith

@@ -73,6 +73,12 @@ inline std::vector<Tensor*> Pointers(std::vector<Tensor>& tensors) {
   return pointers;
 }
 
+inline bool SameBits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) {
+    return x.layout() == y.layout() && std::equal(x.raw(), x.raw() + x.bytes(), y.raw(), y.raw() + y.bytes());
+  });
+}
+
 // The largest difference relative to the largest expected element; infinite when an element is not finite, or
 // when not all are the same in tensors of other types.
 inline double LargestDifference(const Tensor& actual, const Tensor& expected) {
