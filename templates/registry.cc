@@ -23,6 +23,7 @@
 #include "templates/int8/byte_conv.h"
 #include "templates/matmul/config.h"
 #include "templates/portable/config.h"
+#include "templates/portable_winograd/config.h"
 #include "templates/strassen/config.h"
 #include "templates/winograd/config.h"
 #include "templates/winograd_int8/config.h"
@@ -34,8 +35,9 @@ std::span<const ConvTemplate* const> AllConvTemplates() {
       // In f32.
       &DirectTemplate(), &WinogradTemplate(), &StrassenTemplate(), &DepthwiseTemplate(),
       &DepthwisePairTemplate(), &GroupedTemplate(), &GroupedWinogradTemplate(), &FewOutputsTemplate(),
-      &MatMulTemplate(), &PortableTemplate(), &CudaDirectTemplate(), &CudaTensorTemplate(),
-      &CudaWinogradTemplate(), &CudaDepthwiseTemplate(), &CudaGroupedTemplate(), &CudaPortableTemplate(),
+      &MatMulTemplate(), &PortableWinogradTemplate(), &PortableTemplate(), &CudaDirectTemplate(),
+      &CudaTensorTemplate(), &CudaWinogradTemplate(), &CudaDepthwiseTemplate(), &CudaGroupedTemplate(),
+      &CudaPortableTemplate(),
       // In bf16.
       &AmxBf16Template(), &DirectBf16Template(), &WinogradBf16Template(), &DepthwiseBf16Template(),
       &GroupedBf16Template(), &CudaTensorBf16Template(),

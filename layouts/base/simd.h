@@ -44,6 +44,11 @@ template <int kLanes>
 inline Vector<kLanes> Splat(float value) {
   return value - Vector<kLanes>{};  // minus zero leaves every value as it is, and costs nothing
 }
+// a * b + c.
+template <typename V>
+inline V MultiplyAdd(V a, V b, V c) {
+  return a * b + c;
+}
 // As std::max and std::min: a NaN in `a` stays.
 template <typename V>
 inline V Max(V a, V b) {

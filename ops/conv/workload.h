@@ -127,6 +127,10 @@ ConvWorkload ParseWorkload(std::string_view text);
 // fused convs do not fit each other...
 void ValidateWorkload(const ConvWorkload& workload);
 
+// The m of Winograd's F(m x m, 3 x 3) that the conv is computed by where outputs have to be reproducible
+// (order.md), whatever its batch; 0: its products are added plainly. Of a fused workload, the main conv's.
+int64_t OrderTile(const ConvWorkload& workload);
+
 class Tensor;
 
 // Plain tensors: input and weights (of a product its right side) always, the others null where the workload

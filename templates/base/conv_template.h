@@ -92,6 +92,7 @@ inline ConvWeights WeightsOf(const ConvTensors& tensors) {
 
 // Why a config or a template is not for targets whose results are reproducible (Target::reproducible).
 constexpr const char* kOwnOrder = "adds in an order of its own, which is not reproducible";
+constexpr const char* kOtherOrder = "adds plainly, where reproducible is Winograd's order";
 
 // On a target whose results are reproducible every template supports only, and every space holds only, what
 // adds products in the order of ops/order.md.

@@ -27,6 +27,8 @@
 
 namespace tilesmith {
 
+enum class Order { kPlain, kWinograd, kOwn };
+
 template <typename Schedule>
 struct TemplateParts {
   std::string_view name;
@@ -44,7 +46,9 @@ struct TemplateParts {
   std::optional<Config> (*rows_preset)(const ConvWorkload& workload, const Target& cpu) = nullptr;
   Schedule (*read)(const ConvWorkload& workload, const Config& config, const Target& cpu);
   bool shifts_blocks = false;  // as in ConvTemplate::ShiftsBlocks
-  bool own_order = false;      // no config adds products in the order of ops/order.md
+  // How products are added (ops/order.md): plainly; as Winograd's algorithm does it; or in an order of its
+  // own, which a template on reproducible targets may not.
+  Order order = Order::kPlain;
   // The knobs whose values are the x of the input's and of the output's NCHW[x]c (LayoutOfBlockKnob), which
   // may be one; none: NCHW both.
   std::vector<std::string_view> layout_knobs = {"ic_block", "oc_block"};
@@ -79,7 +83,7 @@ class ScheduleTemplate final : public ConvTemplate {
     if (!support.ok) return support;
     if (kCode == CodeFor::kX86 && target.isa == Isa::kPortable)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
-    if (target.reproducible && parts_.own_order) return Support::No(kOwnOrder);
+    if (target.reproducible && parts_.order == Order::kOwn) return Support::No(kOwnOrder);
     if (target.reproducible && parts_.type == DataType::kBf16)
       return Support::No("multiplies and rounds bf16 as the CPU does, which is not reproducible");
     if (target.compute < parts_.least_compute)
@@ -179,6 +183,8 @@ class ScheduleTemplate final : public ConvTemplate {
     if (!parts_.products && workload.product) return Support::No("its weights are constants, not an input");
     if (parts_.products && !workload.product) return Support::No("multiplies two inputs, a conv has one");
     if (Support code = RunsOn(cpu); !code.ok) return code;
+    if (cpu.reproducible && !bytes && (OrderTile(workload) > 0) != (parts_.order == Order::kWinograd))
+      return Support::No(parts_.order == Order::kWinograd ? kOwnOrder : kOtherOrder);
     return parts_.supports(workload, cpu);
   }
 

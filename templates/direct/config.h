@@ -42,11 +42,12 @@ struct DirectConfig {
   bool balance_tiles = false;  // tiles of equal width instead of full ones and a rest
   Broadcast broadcast = Broadcast::kRegister;
   int64_t ic_unroll = 4;
-  int64_t ic_pass = 0;     // input channels accumulated per pass over a row block; 0 is all
-  int64_t rows = 1;        // output rows per task
-  bool oc_inner = false;   // tasks: consecutive ones share the rows instead of the weights
-  int64_t flat_width = 0;  // 1x1 only: pixels of an image treated as rows of this width; 0 keeps the rows
-  int64_t prefetch = 0;    // weight vectors fetched this far ahead; 0 is none
+  int64_t ic_pass = 0;       // input channels accumulated per pass over a row block; 0 is all
+  bool sums_passes = false;  // every pass from zero, and their sums then; else each goes on from the last one
+  int64_t rows = 1;          // output rows per task
+  bool oc_inner = false;     // tasks: consecutive ones share the rows instead of the weights
+  int64_t flat_width = 0;    // 1x1 only: pixels of an image treated as rows of this width; 0 keeps the rows
+  int64_t prefetch = 0;      // weight vectors fetched this far ahead; 0 is none
   Factors factors = Factors::kF32;
   DataType in_type = DataType::kF32, out_type = DataType::kF32;  // as stored
   DataType weight_type = DataType::kF32;                         // as packed, of factors in f32

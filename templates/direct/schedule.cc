@@ -14,14 +14,15 @@ namespace tilesmith::direct {
 namespace {
 
 // A pass never splits a block; in NHWC, and when a group lies inside a block, the pass is one block itself.
-// What is left of a last block is a pass of its own, but part of the only one with factors of bf16, and where
-// sums cannot be kept in the output.
+// What is left of a last block is a pass of its own, but part of the only one with factors of bf16, where
+// sums cannot be kept in the output, and where passes are summed apart, which then are the same in all
+// layouts.
 std::vector<Pass> CutChannels(int64_t channels, int64_t block, const DirectConfig& config) {
   std::vector<Pass> passes;
   int64_t per_pass = config.ic_pass;
-  const bool only_one =
-      per_pass == 0 && (config.factors == Factors::kBf16 || config.out_type != DataType::kF32);
   if (per_pass == 0 || per_pass > channels) per_pass = channels;
+  const bool only_one = per_pass == channels && (config.factors == Factors::kBf16 ||
+                                                 config.out_type != DataType::kF32 || config.sums_passes);
   const bool one_block = block >= channels;
   if (!one_block && !only_one) per_pass = std::max(block, per_pass / block * block);
   for (int64_t c = 0; c < channels; c += per_pass) {

@@ -5,28 +5,10 @@
 
 #include "layouts/base/check.h"
 #include "templates/portable/config.h"
+#include "templates/portable/placement.h"
 #include "templates/portable/tiles.h"
 
 namespace tilesmith::portable {
-
-// The two kernels of the portable template, and what they share.
-
-// A workload placed in memory: what both kernels derive from layouts.
-struct Placement {
-  ConvWorkload workload;
-  Target cpu;
-  int64_t in_block = 1, out_block = 1;           // BlockFor of the channels
-  std::vector<int64_t> in_offsets, out_offsets;  // of each channel at pixel (0, 0), in floats
-  int64_t zero_channels = 0;                     // padding channels behind the last one of the output
-  int64_t rows = 1;                              // output rows per task
-  int64_t row_groups() const { return (workload.oh + rows - 1) / rows; }
-};
-
-// Indices [begin, end) of the taps (or outputs) that stay inside the input; empty when end <= begin.
-struct Range {
-  int64_t begin = 0, end = 0;
-  int64_t count() const { return end > begin ? end - begin : 0; }
-};
 
 // Vectorised over output channels (over channels of a depthwise conv whose blocks are equal and vectors).
 std::unique_ptr<ConvKernel> MakeChannelKernel(const Schedule& schedule, const Placement& placement,
@@ -70,28 +52,26 @@ PortableActivation KindOf(ActivationKind kind) {
 
 }  // namespace
 
-Placement PlaceInMemory(const Schedule& schedule, const Target& cpu) {
-  const ConvWorkload& workload = schedule.workload;
+Placement PlaceInMemory(const ConvWorkload& workload, const Layout& in, const Layout& out, int64_t rows,
+                        const Target& cpu) {
   Placement placement;
   placement.workload = workload;
   placement.cpu = cpu;
-  placement.in_block = schedule.in.BlockFor(workload.ic);
-  placement.out_block = schedule.out.BlockFor(workload.oc);
-  placement.in_offsets = ChannelOffsets(workload.input_shape(), schedule.in);
-  placement.out_offsets = ChannelOffsets(workload.output_shape(), schedule.out);
-  placement.zero_channels = schedule.out.PaddedChannels(workload.oc) - workload.oc;
-  placement.rows = schedule.config.rows;
+  placement.in_block = in.BlockFor(workload.ic);
+  placement.out_block = out.BlockFor(workload.oc);
+  placement.in_offsets = ChannelOffsets(workload.input_shape(), in);
+  placement.out_offsets = ChannelOffsets(workload.output_shape(), out);
+  placement.zero_channels = out.PaddedChannels(workload.oc) - workload.oc;
+  placement.rows = rows;
   return placement;
 }
 
-// Taps t with 0 <= first + t * step < size.
 Range TapsInside(int64_t first, int64_t step, int64_t taps, int64_t size) {
   const int64_t begin = first >= 0 ? 0 : (-first + step - 1) / step;
   const int64_t end = first >= size ? 0 : std::min(taps, (size - 1 - first) / step + 1);
   return {begin, end};
 }
 
-// The activation as the ISA builds know it. Precondition: it is fusable.
 void SetActivation(const Activation& activation, PortableFinish& finish) {
   finish.activation = KindOf(activation.kind);
   finish.alpha = activation.alpha;
@@ -102,7 +82,6 @@ void SetActivation(const Activation& activation, PortableFinish& finish) {
   }
 }
 
-// Zeros the padding channels of output pixels [0, ow) of the row at `row`.
 void ZeroPaddingChannels(const Placement& placement, float* row) {
   if (placement.zero_channels == 0) return;
   float* first = row + placement.out_offsets.back() + 1;
@@ -112,7 +91,8 @@ void ZeroPaddingChannels(const Placement& placement, float* row) {
 }
 
 std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights) {
-  const Placement placement = PlaceInMemory(schedule, cpu);
+  const Placement placement =
+      PlaceInMemory(schedule.workload, schedule.in, schedule.out, schedule.config.rows, cpu);
   if (schedule.config.over_width) return MakePlaneKernel(schedule, placement, weights);
   return MakeChannelKernel(schedule, placement, weights);
 }
@@ -121,11 +101,11 @@ std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, co
 // of an output row. Positions where every kernel column is inside the input form balanced tiles; those at the
 // left and right border are computed one by one with the columns that are inside.
 
-namespace {
-
 bool Contiguous(const std::vector<int64_t>& offsets, int64_t first, int64_t count) {
   return offsets[first + count - 1] - offsets[first] == count - 1;
 }
+
+namespace {
 
 class ChannelKernel : public ConvKernel {
  public:

@@ -309,7 +309,7 @@ const ConvTemplate& StrassenTemplate() {
                                                          .space = strassen::Space,
                                                          .preset = strassen::Default,
                                                          .read = strassen::ReadSchedule,
-                                                         .own_order = true,
+                                                         .order = Order::kOwn,
                                                          .error_factor = strassen::ErrorFactor});
   return instance;
 }

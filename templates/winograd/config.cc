@@ -69,6 +69,8 @@ std::string WhyTypesInvalid(const WinogradConfig& c) {
 std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const WinogradConfig& c) {
   const bool blocks = c.partition == Partition::kTileBlocks;
   if (blocks != (c.tile_block > 0)) return "tile_block belongs to partition 0, and is 0 otherwise";
+  if (cpu.reproducible && c.tile != OrderTile(w))
+    return fmt::format("tile {} is not reproducible, tile {} is", c.tile, OrderTile(w));
   const int64_t tiles = CountTiles(w, c.tile);
   if (c.tile_block > tiles) return fmt::format("tile_block {} exceeds the {} tiles", c.tile_block, tiles);
   const int64_t scratch = ScratchFor(w, c, blocks ? c.tile_block : tiles, cpu.vector_floats()).bytes();
@@ -120,6 +122,7 @@ WinogradConfig ReadConfig(const Config& config, const Target& cpu) {
   c.product = direct::ReadProductConfig(config, cpu, ProductFactors(config));
   if (config.Find("in_type")) c.types = ReadTypes(config);
   c.product.ic_pass = kChannelsPerPass;
+  c.product.sums_passes = true;
   return c;
 }
 
@@ -244,7 +247,7 @@ const ConvTemplate& WinogradTemplate() {
                                                          .preset = winograd::Default,
                                                          .read = winograd::ReadSchedule,
                                                          .shifts_blocks = true,
-                                                         .own_order = true,
+                                                         .order = Order::kWinograd,
                                                          .error_factor = winograd::ErrorFactor,
                                                          .cycles = winograd::CyclesOf});
   return instance;

@@ -203,14 +203,14 @@ void VectorCode::Apply(const Activation& activation, const Xmm& value, const Xmm
       activation.alpha <= 1 ? vmaxps(value, value, scratch) : vminps(value, value, scratch);
       return;
     case ActivationKind::kHardSigmoid:
-      vmulps(value, value, Splat(activation.alpha));
-      vaddps(value, value, Splat(activation.beta));
+      vmovups(scratch, Splat(activation.alpha));
+      vfmadd213ps(value, scratch, Splat(activation.beta));
       at_least(0.0F);
       at_most(1.0F);
       return;
     case ActivationKind::kHardSwish:  // a NaN comes back with the last product
-      vmulps(scratch, value, Splat(1.0F / 6.0F));
-      vaddps(scratch, scratch, Splat(0.5F));
+      vmovups(scratch, Splat(1.0F / 6.0F));
+      vfmadd213ps(scratch, value, Splat(0.5F));
       vmaxps(scratch, scratch, Splat(0.0F));
       vminps(scratch, scratch, Splat(1.0F));
       vmulps(value, value, scratch);

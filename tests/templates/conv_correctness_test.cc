@@ -15,6 +15,7 @@
 #include "templates/base/conv_error.h"
 #include "templates/base/conv_template.h"
 #include "templates/matmul/config.h"
+#include "templates/portable_winograd/config.h"
 #include "tests/support/guarded_tensor.h"
 #include "tests/support/magnitude.h"
 #include "tests/support/random_config.h"
@@ -44,6 +45,10 @@ int SweepLength() { return CaseCount("TILESMITH_SWEEP", 1200); }
 // Draws workloads until the template supports one: some are for rare ones only.
 bool FindWorkload(TestRandom& random, Case& c) {
   constexpr int kMaxTries = 3000, kKinds = 4;
+  if (c.cpu.reproducible || c.conv_template == &PortableWinogradTemplate()) {
+    c.workload = RandomOrderedByTiles(random);
+    if (c.conv_template->Supports(c.workload, c.cpu).ok) return true;
+  }
   for (int i = 0; i < kMaxTries; ++i) {
     const int64_t kind = random.Integer(1, kKinds);
     c.workload = kind == 1   ? RandomFusedWorkload(random)
@@ -52,6 +57,26 @@ bool FindWorkload(TestRandom& random, Case& c) {
     if (c.conv_template->Supports(c.workload, c.cpu).ok) return true;
   }
   return false;
+}
+
+// One that is reproducible by Winograd's algorithm.
+ConvWorkload RandomOrderedByTiles(TestRandom& random) {
+  ConvWorkload w;
+  w.mb = random.Integer(1, 2);
+  w.ic = random.Pick(std::vector<int64_t>{32, 40, 64, 67, 80, 131});
+  w.oc = random.Pick(std::vector<int64_t>{32, 35, 48, 64});
+  w.kh = w.kw = 3;
+  w.ph = random.Integer(0, 2);
+  w.pw = random.Integer(0, 2);
+  w.ih = random.Integer(14, 19);
+  w.iw = random.Integer(14, 27);
+  w.oh = w.ih + 2 * w.ph - 2;
+  w.ow = w.iw + 2 * w.pw - 2;
+  w.post.bias = random.Integer(0, 1) == 1;
+  w.post.sum = random.Integer(0, 2) == 0;
+  w.post.activation = random.Pick(std::vector<Activation>{
+      {}, {ActivationKind::kRelu}, {ActivationKind::kHardSwish}, {ActivationKind::kLeakyRelu, 0.1F}});
+  return w;
 }
 
 // A copy between unreadable pages, images `gap` floats further apart than they need to be.
@@ -93,7 +118,27 @@ void ExpectEqual(const Tensor& expected, const Tensor& allowed, const GuardedTen
   EXPECT_TRUE(got.SlackIntact()) << c.Text();
 }
 
-// On a reproducible target the bits have to be those of OrderedConv.
+// By the portable template of Winograd's algorithm.
+Tensor OrderedByTiles(const ConvWorkload& w, const ConvTensors& tensors) {
+  const Target cpu = Reproducible(TestCpu());
+  Config config;
+  config.Set("ic_block", 1);
+  config.Set("oc_block", 1);
+  config.Set("tile", OrderTile(w));
+  const auto kernel = PortableWinogradTemplate().Build(w, config, cpu, WeightsOf(tensors));
+  Tensor output(w.output_shape());
+  std::vector<InputView> inputs = {tensors.input->input_view()};
+  if (w.post.sum) inputs.push_back(tensors.residual->input_view());
+  AlignedBuffer scratch(kernel->ScratchBytes(1));
+  RunKernel(*kernel, {inputs, output.output_view(), scratch.floats()}, 1, Split::kEven);
+  return output;
+}
+
+Tensor Ordered(const ConvWorkload& w, const ConvTensors& tensors) {
+  return OrderTile(w) > 0 ? OrderedByTiles(w, tensors) : OrderedConv(w, tensors);
+}
+
+// On a reproducible target the bits have to be those of Ordered.
 void Check(const Case& c) {
   const ConvWorkload& w = c.workload;
   TestRandom random(c.seed);
@@ -103,8 +148,7 @@ void Check(const Case& c) {
     const std::span values(tensor.floats(), static_cast<size_t>(tensor.size()));
     c.cpu.reproducible ? FillUniform(values, ++seed) : FillIntegers(values, ++seed);
   });
-  const Tensor expected =
-      c.cpu.reproducible ? OrderedConv(w, data.tensors()) : ReferenceConv(w, data.tensors());
+  const Tensor expected = c.cpu.reproducible ? Ordered(w, data.tensors()) : ReferenceConv(w, data.tensors());
 
   const int64_t gap = random.Integer(0, 1) * 32;
   const Guard guard = random.Integer(0, 1) == 0 ? Guard::kAfter : Guard::kBefore;
@@ -175,12 +219,17 @@ void Sweep(const ConvTemplate& conv_template, const Target& cpu) {
   EXPECT_GT(supported, cases / 2);
 }
 
-TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) { Sweep(*GetParam(), TestCpu()); }
+// Where generated code is not, for the template that then takes its place.
+Target CpuFor(const ConvTemplate& conv_template) {
+  return &conv_template == &PortableWinogradTemplate() ? CapIsa(TestCpu(), Isa::kPortable) : TestCpu();
+}
+
+TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) { Sweep(*GetParam(), CpuFor(*GetParam())); }
 
 TEST_P(ConvCorrectness, AddsInTheOrder) {
   if (GetParam() == &ExampleTemplate() || GetParam() == &MatMulTemplate())
     GTEST_SKIP() << "no conv of a network";
-  Sweep(*GetParam(), Reproducible(TestCpu()));
+  Sweep(*GetParam(), Reproducible(CpuFor(*GetParam())));
 }
 
 std::vector<const ConvTemplate*> TemplatesToTest() {

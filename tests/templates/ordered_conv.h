@@ -24,14 +24,10 @@ inline float OrderedActivation(const Activation& activation, float x) {
       return between(x, activation.alpha, activation.beta);
     case ActivationKind::kLeakyRelu:
       return x >= 0 ? x : activation.alpha * x;
-    case ActivationKind::kHardSigmoid: {
-      const float scaled = activation.alpha * x;
-      return between(scaled + activation.beta, 0, 1);
-    }
-    case ActivationKind::kHardSwish: {
-      const float scaled = x * (1.0F / 6);
-      return x * between(scaled + 0.5F, 0, 1);
-    }
+    case ActivationKind::kHardSigmoid:
+      return between(std::fma(activation.alpha, x, activation.beta), 0, 1);
+    case ActivationKind::kHardSwish:
+      return x * between(std::fma(x, 1.0F / 6, 0.5F), 0, 1);
     default:
       return x;
   }

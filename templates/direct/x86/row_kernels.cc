@@ -140,10 +140,11 @@ void RowGenerator::EmitTile(const TileRun& tile) {
 
 void RowGenerator::EmitStart() {
   const PostOps& post = schedule_.workload.post;
-  if (variant_->first) {
+  const bool goes_on = !variant_->first && !schedule_.config.sums_passes;
+  if (!goes_on) {
     for (int v = 0; v < variant_->chunk.vectors; ++v) {
       for (int w = 0; w < positions_; ++w) {
-        if (post.bias) {
+        if (variant_->first && post.bias) {
           vmovups(Accumulator(v, w), ptr[kBias + Offset(v * vector_bytes())]);
         } else {
           Zero(Accumulator(v, w));
@@ -151,24 +152,27 @@ void RowGenerator::EmitStart() {
       }
     }
   }
-  if (variant_->first && !post.sum) return;
-  const Xmm mask = Vector(plan_.first_broadcast), loaded = Vector(plan_.first_broadcast + 1);
-  const Reg64& from = variant_->first ? kResidual : kOutput;
+  if (!goes_on && !(variant_->first && post.sum)) return;
+  const Xmm mask = Vector(plan_.first_broadcast);
+  const Reg64& from = goes_on ? kOutput : kResidual;
   ForEachVector(from, 0, variant_->chunk.vectors, [&](int v, const Reg64& base, int64_t bytes) {
     const bool partial = schedule_.out.is_nhwc() && IsPartial(v);
     if (partial && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
     for (int w = 0; w < positions_; ++w) {
       const Address stored = ptr[base + Offset(bytes + w * schedule_.out_pixel_bytes)];
       const Xmm acc = Accumulator(v, w);
-      if (variant_->first && !partial && schedule_.out.type() == DataType::kF32) {
-        vaddps(acc, acc, stored);
-        continue;
-      }
-      const Xmm to = variant_->first ? loaded : acc;
-      LoadStored(schedule_.out.type(), to, stored, partial, mask);
-      if (variant_->first) vaddps(acc, acc, loaded);
+      goes_on ? LoadStored(schedule_.out.type(), acc, stored, partial, mask)
+              : AddStored(acc, stored, partial);
     }
   });
+}
+
+void RowGenerator::AddStored(const Xmm& acc, const Address& stored, bool partial) {
+  const Xmm mask = Vector(plan_.first_broadcast), loaded = Vector(plan_.first_broadcast + 1);
+  const DataType type = schedule_.out.type();
+  if (type == DataType::kF32 && !partial) return vaddps(acc, acc, stored);
+  LoadStored(type, loaded, stored, partial, mask);
+  vaddps(acc, acc, loaded);
 }
 
 void RowGenerator::EmitBlocks(const TileRun& tile) {
@@ -282,6 +286,8 @@ void RowGenerator::EmitFinish() {
     if (partial && nhwc && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
     for (int w = 0; w < positions_; ++w) {
       const Xmm acc = Accumulator(v, w);
+      if (!variant_->first && schedule_.config.sums_passes)
+        AddStored(acc, at(base, bytes, w), partial && nhwc);
       if (variant_->last) Apply(activation, acc, Vector(plan_.first_broadcast + 1));
       if (partial && nhwc) {
         Store(at(base, bytes, w), acc, true);
@@ -327,7 +333,8 @@ PartKey CodeKey(const Schedule& g, const Target& cpu, const std::vector<RowVaria
   PartKey key("direct rows 3");
   key.Add(cpu.isa, w.kh > 1, w.kw, w.sw, w.pw, w.dw, w.post.bias, w.post.sum)
       .Add(ActivationToString(w.post.activation))
-      .Add(c.broadcast, c.ic_unroll, c.prefetch, c.factors, c.in_type, c.out_type, c.weight_type)
+      .Add(c.broadcast, c.ic_unroll, c.prefetch, c.factors, c.in_type, c.out_type, c.weight_type,
+           c.sums_passes)
       .Add(g.vector_floats, g.in_pixel_bytes, g.out_pixel_bytes, g.out.is_nhwc());
   AddTileKinds(w, g.iw, g.tiles, key);
   for (const RowVariant& v : variants) {

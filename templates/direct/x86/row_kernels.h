@@ -22,11 +22,11 @@ namespace tilesmith::direct {
 //   for channel in pass, for kernel row, for kernel column:
 //     acc[v][w] += weights[v] * in[w * stride - pad + column * (dilation + 1)]
 //   out = last ? activation(acc) : acc
-// so that an output is the same number whatever its config (ops/order.md). With factors of bf16 a weight and
-// an element are pairs of channels, and their product the sum of two; of an odd channel the element's other
-// half is zero, and not read.
-// Kernel columns outside the input are skipped when emitting (edge tiles are emitted on their own); kernel
-// rows are a range given at run time. So there is no padded copy of the input.
+// (where passes are summed apart, acc starts from 0 and out is added behind the pass's products), so that an
+// output is the same number whatever its config (ops/order.md). With factors of bf16 a weight and an element
+// are pairs of channels, and their product the sum of two; of an odd channel the element's other half is
+// zero, and not read. Kernel columns outside the input are skipped when emitting (edge tiles are emitted on
+// their own); kernel rows are a range given at run time. So there is no padded copy of the input.
 //
 // Code knows no sizes of images but the kinds of tiles that a row is cut into: how many there are of each,
 // and what lies between rows and between blocks, is given at run time, so that images of many sizes share it.
@@ -90,6 +90,9 @@ class RowGenerator : public x86::VectorCode {
   void EmitRow();
   void EmitTile(const TileRun& tile);
   void EmitStart();
+  // acc += a stored vector of the output's type, of which only the chunk's partial_lanes exist where
+  // `partial`.
+  void AddStored(const Xbyak::Xmm& acc, const Xbyak::Address& stored, bool partial);
   void EmitBlocks(const TileRun& tile);
   void EmitBlock(const TileRun& tile, int64_t channels, bool last);
   // `steps` of input channels, all their valid kernel rows, of the last one only the first channel where

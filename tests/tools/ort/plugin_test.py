@@ -213,7 +213,7 @@ class PluginTest(unittest.TestCase):
         self.expect_like_host(made, running, {"x": RANDOM.integers(-5, 5, (1, 3, 12, 12))})
 
     def test_options_that_are_none(self):
-        self.expect_refused("no option colour (known: dump, plan, strict, threads)", supported(), {"colour": "red"})
+        self.expect_refused("no option colour (known: dump, plan, reproducible, strict, threads)", supported(), {"colour": "red"})
         self.expect_refused("threads must be a number", supported(), {"threads": "two"})
         self.expect_refused("strict must be 0 or 1, got yes", supported(), {"strict": "yes"})
         self.expect_refused("no/such/plan", supported(), {"plan": "no/such/plan.jsonl"})

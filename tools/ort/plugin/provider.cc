@@ -52,14 +52,15 @@ PluginOptions ParsePluginOptions(const std::map<std::string, std::string>& texts
         if (!plan.empty()) options.plans.push_back(plan);
     } else if (name == "threads") {
       options.threads = ParseThreads(text);
-    } else if (name == "strict") {
+    } else if (name == "strict" || name == "reproducible") {
       if (text != "0" && text != "1")
-        throw Error(ErrorCode::kUsage, fmt::format("the option strict must be 0 or 1, got {}", text));
-      options.strict = text == "1";
+        throw Error(ErrorCode::kUsage, fmt::format("the option {} must be 0 or 1, got {}", name, text));
+      (name == "strict" ? options.strict : options.reproducible) = text == "1";
     } else if (name == "dump") {
       options.dump = text;
     } else {
-      throw Error(ErrorCode::kUsage, fmt::format("no option {} (known: dump, plan, strict, threads)", name));
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("no option {} (known: dump, plan, reproducible, strict, threads)", name));
     }
   }
   return options;
@@ -71,7 +72,10 @@ Provider::Provider(const OrtApi& api, const OrtLogger& logger, PluginOptions opt
       logger_(logger),
       options_(std::move(options)),
       context_(std::move(context)),
-      machine_(OpenMachine({.threads = ThreadsOf(options_), .max_isa = ""})) {
+      machine_(OpenMachine(
+          {.threads = ThreadsOf(options_),
+           .max_isa = "",
+           .reproducible = options_.reproducible || std::ranges::any_of(options_.plans, AskReproducible)})) {
   import_.limits.network_bytes = MemoryBytes();
   ort_version_supported = kOrtApiVersion;
   GetName = [](const OrtEp*) noexcept { return kProviderName; };
