@@ -6,8 +6,10 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "graph_tuner/costs/layout_forms.h"
+#include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/network_regions.h"
 #include "graph_tuner/plan/concat_slices.h"
 #include "graph_tuner/problem/region_choice.h"
@@ -45,7 +47,16 @@ class Regions {
   Regions(const Graph& graph, const Plan& plan, const Candidates& candidates, const Target& cpu)
       : graph_(graph), plan_(plan), candidates_(candidates), cpu_(cpu), planned_(graph.size(), nullptr) {
     for (const NodePlan& node : plan.nodes) planned_[*graph.Find(node.node)] = &node;
-    for (const auto& [conv, pair] : FindFusedNodes(graph, plan)) first_[conv] = pair.first;
+    const FusedNodes fused = FindFusedNodes(graph, plan);
+    readers_.resize(graph.size());
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      std::vector<NodeId>& inputs = inputs_.emplace_back(graph.Inputs(id));
+      if (const auto pair = fused.find(id); pair != fused.end())
+        inputs[0] = graph.Inputs(pair->second.first)[0];
+      for (const NodeId input : inputs)
+        if (!IsFusedAway(id) && (readers_[input].empty() || readers_[input].back() != id))
+          readers_[input].push_back(id);
+    }
     for (size_t c = 0; c < kClasses; ++c) {
       std::vector<std::optional<Banded>>& of_class = banded_.emplace_back();
       for (NodeId id = 0; id < graph.size(); ++id) of_class.push_back(BandedAs(id, c));
@@ -56,12 +67,9 @@ class Regions {
   const std::optional<Banded>& banded(NodeId id, size_t band_class) const { return banded_[band_class][id]; }
 
   // What the node's kernel reads, by slot: of two that are fused what the first one does.
-  std::vector<NodeId> Inputs(NodeId id) const {
-    std::vector<NodeId> inputs = graph_.Inputs(id);
-    if (const auto fused = first_.find(id); fused != first_.end())
-      inputs[0] = graph_.Inputs(fused->second)[0];
-    return inputs;
-  }
+  const std::vector<NodeId>& Inputs(NodeId id) const { return inputs_[id]; }
+  // Whoever reads the tensor by a step of its own.
+  const std::vector<NodeId>& Readers(NodeId id) const { return readers_[id]; }
   bool IsFusedAway(NodeId id) const { return planned_[id] && !planned_[id]->fused_into.empty(); }
 
   std::optional<RowWindows> RowsRead(NodeId id, size_t slot) const {
@@ -84,7 +92,7 @@ class Regions {
     const Shape& shape = graph_.node(id).shape;
     int64_t window = 1;
     for (const NodeId reader : Readers(id)) {
-      const std::vector<NodeId> inputs = Inputs(reader);
+      const std::vector<NodeId>& inputs = Inputs(reader);
       for (size_t slot = 0; slot < inputs.size(); ++slot) {
         if (inputs[slot] != id) continue;
         if (const auto rows = RowsRead(reader, slot)) {
@@ -102,17 +110,6 @@ class Regions {
     return kBandClasses[band_class].cache_share * static_cast<double>(cpu_.l2_bytes);
   }
 
-  // Whoever reads the tensor by a step of its own.
-  std::vector<NodeId> Readers(NodeId id) const {
-    std::vector<NodeId> readers;
-    for (const NodeId consumer : graph_.Consumers(id)) {
-      NodeId reader = consumer;
-      if (IsFusedAway(consumer)) reader = *graph_.Find(planned_[consumer]->fused_into);
-      if (std::ranges::find(readers, reader) == readers.end()) readers.push_back(reader);
-    }
-    return readers;
-  }
-
   // Whether a region's node takes what another one makes as it is, row by row.
   bool Streams(NodeId id, size_t slot, size_t band_class) const {
     const NodeId from = Inputs(id)[slot];
@@ -125,17 +122,6 @@ class Regions {
   Layout ReadIn(NodeId id, size_t slot, const LayoutPair& layouts) const {
     if (graph_.As<ConvolutionOp>(id)) return slot == 0 ? layouts.in : layouts.out;
     return TensorLayout(graph_.node(Inputs(id)[slot]), InputOrder(graph_.node(id), layouts.out));
-  }
-
-  // Whether regions (by node; -1 for none) can be computed one behind the other: none needs what others make
-  // of its own results; and whether their nodes read each other by rows.
-  bool AreRegions(const std::vector<int>& region_of, const std::vector<size_t>& classes) const {
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      const std::vector<NodeId> inputs = Inputs(id);
-      for (size_t slot = 0; slot < inputs.size() && region_of[id] >= 0; ++slot)
-        if (region_of[inputs[slot]] == region_of[id] && !Streams(id, slot, classes[id])) return false;
-    }
-    return InOrder(region_of);
   }
 
   // The plan with these regions, those of one node left out; `classes`: by node.
@@ -176,41 +162,13 @@ class Regions {
     return share > 0.5 * static_cast<double>(cpu_.l2_bytes);
   }
 
-  bool InOrder(const std::vector<int>& region_of) const {
-    const auto unit_of = [&](NodeId id) {
-      const int region = region_of[id];
-      return region < 0 ? static_cast<int>(id) : static_cast<int>(graph_.size()) + region;
-    };
-    std::map<int, std::set<int>> readers;
-    std::map<int, int> waits;
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      waits.try_emplace(unit_of(id), 0);
-      for (const NodeId input : Inputs(id)) {
-        if (unit_of(input) != unit_of(id) && readers[unit_of(input)].insert(unit_of(id)).second)
-          ++waits[unit_of(id)];
-      }
-    }
-    std::vector<int> ready;
-    for (const auto& [unit, count] : waits)
-      if (count == 0) ready.push_back(unit);
-    size_t done = 0;
-    while (!ready.empty()) {
-      const int unit = ready.back();
-      ready.pop_back();
-      ++done;
-      for (const int reader : readers[unit])
-        if (--waits[reader] == 0) ready.push_back(reader);
-    }
-    return done == waits.size();
-  }
-
   std::optional<Banded> BandedAs(NodeId id, size_t band_class) const {
     const NodePlan* node = planned_[id];
     const Shape& shape = graph_.node(id).shape;
     if (node == nullptr || IsFusedAway(id) || shape.size() != 4 || shape[2] < 2) return std::nullopt;
     const Op& op = *graph_.node(id).op;
     if (op.IsView() || graph_.As<MatMulOp>(id)) return std::nullopt;
-    const std::vector<NodeId> sources = Inputs(id);
+    const std::vector<NodeId>& sources = Inputs(id);
     if (!IsLarge(id) && std::ranges::none_of(sources, [&](NodeId from) { return IsLarge(from); }))
       return std::nullopt;
     const int64_t rows = BandRows(shape[2], band_class);
@@ -282,34 +240,91 @@ class Regions {
   const Plan& plan_;
   const Candidates& candidates_;
   const Target& cpu_;
-  std::vector<const NodePlan*> planned_;                    // by id
-  std::map<NodeId, NodeId> first_;                          // what is fused in front of a conv
+  std::vector<const NodePlan*> planned_;  // by id
+  std::vector<std::vector<NodeId>> inputs_, readers_;
   std::vector<std::vector<std::optional<Banded>>> banded_;  // by class and id
 };
 
+// Regions of nodes that are asked for one after the other, in graph order.
+class FormedRegions {
+ public:
+  FormedRegions(const Regions& regions, size_t nodes)
+      : regions_(regions), region_of_(nodes, -1), classes_(nodes, 0), seen_in_(nodes, 0) {}
+
+  // Makes the node a member of a region that is or is not there yet, if it reads members row by row and
+  // regions can still be computed one behind the other: none needs what others make of its own results.
+  bool Join(NodeId id, int region, size_t band_class) {
+    const std::vector<NodeId>& inputs = regions_.Inputs(id);
+    for (size_t slot = 0; slot < inputs.size(); ++slot)
+      if (region_of_[inputs[slot]] == region && !regions_.Streams(id, slot, band_class)) return false;
+    if (std::cmp_greater_equal(region, members_.size())) members_.resize(static_cast<size_t>(region) + 1);
+    if (NeedsWhatOthersMakeOf(region, id)) return false;
+    members_[static_cast<size_t>(region)].push_back(id);
+    region_of_[id] = region;
+    classes_[id] = band_class;
+    return true;
+  }
+
+  int region_of(NodeId id) const { return region_of_[id]; }
+  // By node; -1 for none.
+  const std::vector<int>& all() const { return region_of_; }
+  const std::vector<size_t>& classes() const { return classes_; }
+
+ private:
+  // Walks on from whoever reads the region's results, whole regions at a time, up to the node. What else a
+  // node reads is near its region in most networks, and so are those.
+  bool NeedsWhatOthersMakeOf(int region, NodeId id) {
+    const std::vector<NodeId>& inputs = regions_.Inputs(id);
+    const auto is_near = [&](NodeId input) {
+      return regions_.planned(input) == nullptr || region_of_[input] == region;
+    };
+    if (std::ranges::all_of(inputs, is_near)) return false;
+    std::vector<NodeId> walk = members_[static_cast<size_t>(region)];
+    ++walks_;
+    while (!walk.empty()) {
+      const NodeId from = walk.back();
+      walk.pop_back();
+      for (const NodeId reader : regions_.Readers(from)) {
+        if (reader >= id || region_of_[reader] == region || seen_in_[reader] == walks_) continue;
+        const int other = region_of_[reader];
+        const std::vector<NodeId> unit =
+            other < 0 ? std::vector<NodeId>{reader} : members_[static_cast<size_t>(other)];
+        for (const NodeId member : unit) {
+          if (std::ranges::find(inputs, member) != inputs.end()) return true;
+          seen_in_[member] = walks_;
+          walk.push_back(member);
+        }
+      }
+    }
+    return false;
+  }
+
+  const Regions& regions_;
+  std::vector<int> region_of_;
+  std::vector<size_t> classes_;
+  std::vector<std::vector<NodeId>> members_;  // by region
+  std::vector<int> seen_in_;                  // the last walk that came to a node
+  int walks_ = 0;
+};
+
 // Greedily: each node joins the region of one of its producers while there is room, or begins one.
-std::vector<int> LargestRegions(const Graph& graph, const Regions& regions, size_t band_class) {
-  std::vector<int> region_of(graph.size(), -1);
-  const std::vector<size_t> classes(graph.size(), band_class);
+FormedRegions LargestRegions(const Graph& graph, const Regions& regions, size_t band_class) {
+  FormedRegions formed(regions, graph.size());
   std::vector<double> used;  // by region: bytes
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (!regions.banded(id, band_class)) continue;
-    const double bytes = regions.BufferBytes(id, band_class);
-    const std::vector<NodeId> inputs = regions.Inputs(id);
-    for (size_t slot = 0; slot < inputs.size() && region_of[id] < 0; ++slot) {
-      const int region = region_of[inputs[slot]];
-      if (region < 0) continue;
-      if (used[static_cast<size_t>(region)] > regions.Capacity(band_class)) continue;
-      region_of[id] = region;
-      if (!regions.AreRegions(region_of, classes)) region_of[id] = -1;
+    for (const NodeId input : regions.Inputs(id)) {
+      const int region = formed.region_of(input);
+      if (region < 0 || used[static_cast<size_t>(region)] > regions.Capacity(band_class)) continue;
+      if (formed.Join(id, region, band_class)) break;
     }
-    if (region_of[id] < 0) {
-      region_of[id] = static_cast<int>(used.size());
+    if (formed.region_of(id) < 0) {
+      formed.Join(id, static_cast<int>(used.size()), band_class);
       used.push_back(0);
     }
-    used[static_cast<size_t>(region_of[id])] += bytes;
+    used[static_cast<size_t>(formed.region_of(id))] += regions.BufferBytes(id, band_class);
   }
-  return region_of;
+  return formed;
 }
 
 // Of each node what its step took, in its share of a run; and of each tensor what its conversions did.
@@ -331,10 +346,11 @@ struct RegionVariant {
 };
 
 // Without those that are alike, or have no region.
-std::vector<RegionVariant> RegionVariants(const Graph& graph, const Regions& regions) {
+std::vector<RegionVariant> RegionVariants(const Graph& graph, const Regions& regions, const Target& cpu) {
   std::vector<RegionVariant> variants;
   for (size_t c = 0; c < kClasses; ++c) {
-    Plan made = regions.Make(LargestRegions(graph, regions, c), std::vector<size_t>(graph.size(), c));
+    const FormedRegions formed = LargestRegions(graph, regions, c);
+    Plan made = WithRegionsThatCompile(graph, regions.Make(formed.all(), formed.classes()), cpu);
     const auto same = [&](const RegionVariant& other) { return SameSchedules(other.plan, made); };
     if (!made.regions.empty() && std::ranges::none_of(variants, same))
       variants.push_back({c, std::move(made)});
@@ -347,7 +363,8 @@ std::vector<RegionVariant> RegionVariants(const Graph& graph, const Regions& reg
 std::optional<Plan> WithBestRegions(const Graph& graph, const Regions& regions,
                                     const PlanMeasurement& measurement,
                                     const std::vector<RegionVariant>& variants,
-                                    const std::vector<PlanMeasurement>& of_variants, CostSource& costs) {
+                                    const std::vector<PlanMeasurement>& of_variants, CostSource& costs,
+                                    const Target& cpu) {
   TILESMITH_CHECK(variants.size() == of_variants.size(), "{} variants", variants.size());
   const Taken planned = TakenBy(measurement);
   const auto seconds_in = [](const std::map<std::string, double>& taken, const std::string& name) {
@@ -379,7 +396,7 @@ std::optional<Plan> WithBestRegions(const Graph& graph, const Regions& regions,
   std::vector<RegionEdge> edges;
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (regions.IsFusedAway(id)) continue;
-    const std::vector<NodeId> inputs = regions.Inputs(id);
+    const std::vector<NodeId>& inputs = regions.Inputs(id);
     for (size_t slot = 0; slot < inputs.size(); ++slot) {
       const NodeId from = inputs[slot];
       const Node& tensor = graph.node(from);
@@ -412,20 +429,15 @@ std::optional<Plan> WithBestRegions(const Graph& graph, const Regions& regions,
   }
   const RegionChoice choice = ChooseRegions(nodes, edges);
   if (!choice.solution.solved()) return std::nullopt;
-  std::vector<int> region_of(graph.size(), -1);
-  std::vector<size_t> classes(graph.size(), 0);
+  FormedRegions formed(regions, graph.size());
   std::set<int> cut;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const RegionMember& member = choice.members[id];
     if (member.region < 0 || cut.contains(member.region)) continue;
-    region_of[id] = member.region;
-    classes[id] = member.band_class;
-    if (regions.AreRegions(region_of, classes)) continue;
-    // The region would need what others make of its results: it ends here.
-    region_of[id] = -1;
-    cut.insert(member.region);
+    // Where the region would need what others make of its results, it ends.
+    if (!formed.Join(id, member.region, member.band_class)) cut.insert(member.region);
   }
-  Plan made = regions.Make(region_of, classes);
+  Plan made = WithRegionsThatCompile(graph, regions.Make(formed.all(), formed.classes()), cpu);
   if (made.regions.empty()) return std::nullopt;
   made.certificate += fmt::format("; regions {}{} by what ran", choice.solution.certificate,
                                   cut.empty() ? "" : ", but some cut short,");
@@ -440,14 +452,14 @@ std::vector<RivalPlan> RegionRivals(
   constexpr double kNear = 1.03;
   std::vector<RivalPlan> rivals;
   const Regions regions(graph, plan, candidates, cpu);
-  const std::vector<RegionVariant> variants = RegionVariants(graph, regions);
+  const std::vector<RegionVariant> variants = RegionVariants(graph, regions, cpu);
   if (variants.empty()) return rivals;
   std::vector<const Plan*> plans = {&plan};
   for (const RegionVariant& variant : variants) plans.push_back(&variant.plan);
   std::vector<PlanMeasurement> measured = measure(plans);
   const PlanMeasurement of_plan = std::move(measured.front());
   measured.erase(measured.begin());
-  std::optional<Plan> best = WithBestRegions(graph, regions, of_plan, variants, measured, costs);
+  std::optional<Plan> best = WithBestRegions(graph, regions, of_plan, variants, measured, costs, cpu);
   if (best) rivals.push_back({"regions", *std::move(best)});
   const auto fastest = std::ranges::min_element(measured, {}, &PlanMeasurement::seconds);
   const Plan& variant = variants[static_cast<size_t>(fastest - measured.begin())].plan;
