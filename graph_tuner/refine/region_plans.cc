@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "graph_tuner/costs/layout_forms.h"
@@ -37,6 +38,14 @@ struct Banded {
   LayoutPair layouts;
   std::optional<Record> record;
 };
+// Or why it is in none, of which it is the subject: "computes no images".
+struct BandedOrNot {
+  std::optional<Banded> banded;
+  std::string why_not;
+};
+BandedOrNot NotBanded(std::string why_not) { return {std::nullopt, std::move(why_not)}; }
+
+constexpr std::string_view kInBandsOf = " in bands of ";  // in the options of corrections
 
 int64_t BandRows(int64_t height, size_t band_class) {
   return std::max<int64_t>(1, CeilDiv(height, kBandClasses[band_class].bands));
@@ -58,18 +67,24 @@ class Regions {
           readers_[input].push_back(id);
     }
     for (size_t c = 0; c < kClasses; ++c) {
-      std::vector<std::optional<Banded>>& of_class = banded_.emplace_back();
+      std::vector<BandedOrNot>& of_class = banded_.emplace_back();
       for (NodeId id = 0; id < graph.size(); ++id) of_class.push_back(BandedAs(id, c));
     }
   }
 
   const NodePlan* planned(NodeId id) const { return planned_[id]; }
-  const std::optional<Banded>& banded(NodeId id, size_t band_class) const { return banded_[band_class][id]; }
+  const std::optional<Banded>& banded(NodeId id, size_t band_class) const {
+    return banded_[band_class][id].banded;
+  }
+  const std::string& WhyNotBanded(NodeId id, size_t band_class) const {
+    return banded_[band_class][id].why_not;
+  }
 
   // What the node's kernel reads, by slot: of two that are fused what the first one does.
   const std::vector<NodeId>& Inputs(NodeId id) const { return inputs_[id]; }
   // Whoever reads the tensor by a step of its own.
   const std::vector<NodeId>& Readers(NodeId id) const { return readers_[id]; }
+  int RegionOf(NodeId id) const { return planned_[id] ? planned_[id]->region : 0; }
   bool IsFusedAway(NodeId id) const { return planned_[id] && !planned_[id]->fused_into.empty(); }
 
   std::optional<RowWindows> RowsRead(NodeId id, size_t slot) const {
@@ -110,12 +125,22 @@ class Regions {
     return kBandClasses[band_class].cache_share * static_cast<double>(cpu_.l2_bytes);
   }
 
-  // Whether a region's node takes what another one makes as it is, row by row.
+  // Whether a region's node takes what another one makes as it is, row by row; or why it does not.
   bool Streams(NodeId id, size_t slot, size_t band_class) const {
+    return WhyNotStreamed(id, slot, band_class).empty();
+  }
+  std::string WhyNotStreamed(NodeId id, size_t slot, size_t band_class) const {
     const NodeId from = Inputs(id)[slot];
-    if (!banded(id, band_class) || !banded(from, band_class) || !RowsRead(id, slot)) return false;
-    const Layout read = ReadIn(id, slot, banded(id, band_class)->layouts);
-    return SameForm(graph_.node(from).shape, banded(from, band_class)->layouts.out, read);
+    const auto &reader = banded(id, band_class), &producer = banded(from, band_class);
+    const auto no = [&](NodeId node, std::string_view why) {
+      return fmt::format("{} {}", graph_.node(node).name, why);
+    };
+    if (!producer) return no(from, WhyNotBanded(from, band_class));
+    if (!reader) return no(id, WhyNotBanded(id, band_class));
+    if (!RowsRead(id, slot)) return no(id, "may read any row of it");
+    const Layout read = ReadIn(id, slot, reader->layouts), &written = producer->layouts.out;
+    if (SameForm(graph_.node(from).shape, written, read)) return "";
+    return no(id, fmt::format("reads it in {}, not {}", read.ToString(), written.ToString()));
   }
 
   // The layout in which a node, computed in these, reads an input.
@@ -143,7 +168,7 @@ class Regions {
         const auto& [end, band_class] = last[region];
         made.regions.push_back({BandRows(graph_.node(end).shape[2], band_class)});
       }
-      const Banded& banded = *banded_[classes[id]][id];
+      const Banded& banded = *banded_[classes[id]][id].banded;
       node.region = number->second;
       node.layouts = banded.layouts;
       node.record = banded.record;
@@ -162,29 +187,31 @@ class Regions {
     return share > 0.5 * static_cast<double>(cpu_.l2_bytes);
   }
 
-  std::optional<Banded> BandedAs(NodeId id, size_t band_class) const {
+  BandedOrNot BandedAs(NodeId id, size_t band_class) const {
     const NodePlan* node = planned_[id];
     const Shape& shape = graph_.node(id).shape;
-    if (node == nullptr || IsFusedAway(id) || shape.size() != 4 || shape[2] < 2) return std::nullopt;
+    if (node == nullptr) return NotBanded("is not computed");
+    if (IsFusedAway(id)) return NotBanded(fmt::format("is computed by {}", node->fused_into));
+    if (shape.size() != 4 || shape[2] < 2) return NotBanded("gives no images of several rows");
     const Op& op = *graph_.node(id).op;
-    if (op.IsView() || graph_.As<MatMulOp>(id)) return std::nullopt;
+    if (op.IsView() || graph_.As<MatMulOp>(id)) return NotBanded("gives no images of its own");
     const std::vector<NodeId>& sources = Inputs(id);
     if (!IsLarge(id) && std::ranges::none_of(sources, [&](NodeId from) { return IsLarge(from); }))
-      return std::nullopt;
+      return NotBanded("reads and writes what stays in the caches anyway");
     const int64_t rows = BandRows(shape[2], band_class);
     if (node->record) return BandedConv(*node, rows);
-    if (graph_.As<ConvolutionOp>(id) || !op.HasFastKernel()) return std::nullopt;
+    if (graph_.As<ConvolutionOp>(id) || !op.HasFastKernel()) return NotBanded("has no kernel for rows");
     const std::vector<NodeId> inputs = graph_.Inputs(id);
     bool any = false;
     for (size_t slot = 0; slot < inputs.size(); ++slot) any = any || RowsRead(id, slot).has_value();
-    if (!any) return std::nullopt;
+    if (!any) return NotBanded("reads all rows of an image");
     const Layout planned =
         node->layouts.in.type() == DataType::kF32 || node->layouts.in.type() == DataType::kBf16
             ? node->layouts.in
             : InputOrder(graph_.node(id), node->layouts.out);
     for (const Layout& layout : {planned, Layout::Nhwc().WithType(planned.type())})
-      if (RunsInBands(id, layout)) return Banded{NodeLayouts(graph_, id, layout, layout), std::nullopt};
-    return std::nullopt;
+      if (RunsInBands(id, layout)) return {Banded{NodeLayouts(graph_, id, layout, layout), std::nullopt}, ""};
+    return NotBanded("has no kernel for rows in its layouts");
   }
 
   bool RunsInBands(NodeId id, const Layout& layout) const {
@@ -204,9 +231,9 @@ class Regions {
     return kernel->Stages() == 1 && grid.GivesRows(shape[0], shape[2]) && (!blocks || kernel->ShiftsBlocks());
   }
 
-  std::optional<Banded> BandedConv(const NodePlan& node, int64_t rows) const {
+  BandedOrNot BandedConv(const NodePlan& node, int64_t rows) const {
     const ConvWorkload& workload = node.record->workload;
-    if (workload.product) return std::nullopt;
+    if (workload.product) return NotBanded("is a product");
     std::vector<Record> records = {*node.record};
     if (const auto found = candidates_.find(WorkloadToString(workload)); found != candidates_.end())
       records.insert(records.end(), found->second.begin(), found->second.end());
@@ -231,9 +258,10 @@ class Regions {
       if (!config) continue;
       if (record.config != *config) record.tuner = "bands";
       record.config = *std::move(config);
-      return Banded{record.layouts, std::move(record)};
+      return {Banded{record.layouts, std::move(record)}, ""};
     }
-    return std::nullopt;
+    return NotBanded(
+        fmt::format("has no schedule of {} rows that is about as fast in types of the plan", rows));
   }
 
   const Graph& graph_;
@@ -242,7 +270,7 @@ class Regions {
   const Target& cpu_;
   std::vector<const NodePlan*> planned_;  // by id
   std::vector<std::vector<NodeId>> inputs_, readers_;
-  std::vector<std::vector<std::optional<Banded>>> banded_;  // by class and id
+  std::vector<std::vector<BandedOrNot>> banded_;  // by class and id
 };
 
 // Regions of nodes that are asked for one after the other, in graph order.
@@ -444,7 +472,124 @@ std::optional<Plan> WithBestRegions(const Graph& graph, const Regions& regions,
   return made;
 }
 
+// The class of bands that the plan's region is of, as far as its height says.
+size_t ClassOf(const Graph& graph, const Plan& plan, int region) {
+  int64_t height = 1;
+  for (const NodePlan& node : plan.nodes)
+    if (node.region == region) height = graph.node(*graph.Find(node.node)).shape.at(2);
+  size_t c = 0;
+  while (c + 1 < kClasses && BandRows(height, c) < plan.regions.at(static_cast<size_t>(region) - 1).band_rows)
+    ++c;
+  return c;
+}
+
+// The least that the plan's corrections have of a node, in regions or in none.
+std::optional<double> LeastLearned(const Plan& plan, const std::string& node, bool in_region) {
+  std::optional<double> least;
+  for (const Correction& learned : plan.corrections.All()) {
+    const bool in_bands = learned.option.find(kInBandsOf) != std::string::npos;
+    if (learned.of == Correction::Of::kNode && learned.name == node && in_bands == in_region)
+      least = std::min(least.value_or(learned.seconds), learned.seconds);
+  }
+  return least;
+}
+
+// Why a node is not in the region of what it reads or, where that is in none, in one with it.
+std::string WhyApart(const Graph& graph, const Plan& plan, const Regions& regions, NodeId from,
+                     NodeId reader) {
+  const int region = regions.RegionOf(from);
+  const size_t c = region > 0 ? ClassOf(graph, plan, region) : 0;
+  const std::vector<NodeId>& inputs = regions.Inputs(reader);
+  for (size_t slot = 0; slot < inputs.size(); ++slot) {
+    if (inputs[slot] != from) continue;
+    if (std::string why = regions.WhyNotStreamed(reader, slot, c); !why.empty()) return why;
+  }
+  const std::string& name = graph.node(reader).name;
+  FormedRegions formed(regions, graph.size());
+  double bytes = region > 0 ? 0 : regions.BufferBytes(from, c);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (id == reader && region > 0 && !formed.Join(id, region, c))
+      return name + " needs what others make of the region's results";
+    if (regions.RegionOf(id) == 0 || id == reader) continue;
+    if (id < reader) formed.Join(id, regions.RegionOf(id), c);
+    if (regions.RegionOf(id) == region && regions.banded(id, c)) bytes += regions.BufferBytes(id, c);
+  }
+  if (bytes > regions.Capacity(c))
+    return fmt::format("without {} its buffers are estimated to take {:.0f} KiB, and {:.0f} are for them",
+                       name, bytes / 1024, regions.Capacity(c) / 1024);
+  const std::optional<double> inside = LeastLearned(plan, name, true),
+                              outside = LeastLearned(plan, name, false);
+  if (!inside || !outside) return name + " could be in it: nothing that ran so took less, or nothing ran";
+  return fmt::format("{} could be in it: in one it took {:.4f} ms, and {:.4f} in none", name, *inside * 1e3,
+                     *outside * 1e3);
+}
+
+// What is known of a node in a region from how that runs.
+RegionFacts FactsInRegion(const Graph& graph, const Plan& plan, const Target& cpu, const NodePlan& node) {
+  RegionFacts facts;
+  const CompiledNetwork network = CompileOnlyRegions(graph, plan, cpu);
+  for (size_t r = 0; r < network.regions.size(); ++r) {
+    const Region& region = network.program.regions[r];
+    if (region.number != node.region) continue;
+    const std::vector<RegionStep>& steps = network.regions[r].steps;
+    const RegionSchedule schedule = ScheduleRegion(steps, region.band_rows, plan.threads);
+    facts.region = region.number;
+    facts.band_rows = region.band_rows;
+    facts.region_bytes = schedule.buffer_bytes;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const size_t index = static_cast<size_t>(region.first) + i;
+      if (network.program.steps[index].kind != StepKind::kNode) continue;
+      facts.nodes.push_back(network.steps[index].node);
+      if (network.steps[index].node != node.node) continue;
+      facts.is_whole = steps[i].kept;
+      facts.buffer_rows = schedule.buffer_rows[i];
+      facts.buffer_bytes = facts.buffer_rows * steps[i].row_bytes * steps[i].blocks;
+      facts.computed_rows = schedule.step_rows[i];
+      facts.result_rows = steps[i].images * steps[i].height;
+    }
+  }
+  return facts;
+}
+
 }  // namespace
+
+RegionFacts FactsOfRegion(const Graph& graph, const Plan& plan, const Candidates& candidates,
+                          const Target& cpu, Graph::NodeId id) {
+  const Regions regions(graph, plan, candidates, cpu);
+  const std::string& name = graph.node(id).name;
+  const int region = regions.RegionOf(id);
+  RegionFacts facts;
+  if (region > 0) {
+    facts = FactsInRegion(graph, plan, cpu, *regions.planned(id));
+  } else if (!regions.banded(id, 0)) {
+    facts.apart.push_back(fmt::format("{} {}", name, regions.WhyNotBanded(id, 0)));
+    return facts;
+  } else {
+    for (const NodeId input : regions.Inputs(id))
+      if (regions.planned(input) != nullptr) facts.apart.push_back(WhyApart(graph, plan, regions, input, id));
+  }
+  for (const NodeId reader : regions.Readers(id))
+    if (region == 0 || regions.RegionOf(reader) != region)
+      facts.apart.push_back(WhyApart(graph, plan, regions, id, reader));
+  if (graph.IsOutput(id)) facts.apart.push_back(fmt::format("{} is an output of the network", name));
+  return facts;
+}
+
+std::string WhyNoRegions(const Graph& graph, const Plan& plan, const Candidates& candidates,
+                         const Target& cpu) {
+  const Regions regions(graph, plan, candidates, cpu);
+  const auto found = [&](size_t c) {
+    const FormedRegions formed = LargestRegions(graph, regions, c);
+    return !regions.Make(formed.all(), formed.classes()).regions.empty();
+  };
+  bool any = false;
+  for (size_t c = 0; c < kClasses; ++c) any = any || found(c);
+  if (!any) return "no layers that read each other could be in one";
+  const bool ran = std::ranges::any_of(
+      plan.nodes, [&](const NodePlan& node) { return LeastLearned(plan, node.node, true).has_value(); });
+  return ran ? "plans with some ran, and took no less"
+             : "none that ran took less, or none ran (--no-regions)";
+}
 
 std::vector<RivalPlan> RegionRivals(
     const Graph& graph, const Plan& plan, const Candidates& candidates, CostSource& costs, const Target& cpu,

@@ -15,6 +15,7 @@ namespace tilesmith {
 namespace {
 
 using NodeId = Graph::NodeId;
+using testing::ElementsAre;
 
 // Every image of these networks is too large for its caches.
 Target SmallCaches() {
@@ -99,12 +100,18 @@ TEST(RegionPlans, VariantsThatDoNotCompileAreLeftOut) {
   EXPECT_TRUE(PlansRun(graph, plan).empty());
 }
 
-TEST(RegionPlans, NoRegionNeedsWhatOthersMakeOfItsResults) {
+// a, b, the mean of its rows, their product, c.
+Graph GatedConvs() {
   Graph graph = BeginNetwork();
   const NodeId a = AddFilledConv(graph, "a", {0}, 16, 3), b = AddFilledConv(graph, "b", {a}, 16, 3);
   const NodeId mean = graph.Add("mean", std::make_shared<GlobalPoolOp>(PoolKind::kAverage), {b});
   const NodeId gate = graph.Add("gate", std::make_shared<BinaryOp>(BinaryKind::kMul), {b, mean});
   graph.MarkOutput(AddFilledConv(graph, "c", {gate}, 16, 3));
+  return graph;
+}
+
+TEST(RegionPlans, NoRegionNeedsWhatOthersMakeOfItsResults) {
+  const Graph graph = GatedConvs();
   const std::vector<Plan> plans = PlansRun(graph, FewRowsPlan(graph, SmallCaches(), 1));
   ASSERT_GT(plans.size(), 1u);
   for (size_t i = 1; i < plans.size(); ++i) {
@@ -115,6 +122,70 @@ TEST(RegionPlans, NoRegionNeedsWhatOthersMakeOfItsResults) {
     EXPECT_EQ(region["gate"], region["c"]);
     EXPECT_EQ(region["mean"], 0);
   }
+}
+
+RegionFacts Facts(const Graph& graph, const Plan& plan, const std::string& node, Target cpu = SmallCaches()) {
+  return FactsOfRegion(graph, plan, {}, cpu, *graph.Find(node));
+}
+
+TEST(RegionPlans, FactsSayWhatANodeKeepsOfItsRows) {
+  const Graph graph = ChainOfConvs();
+  Plan plan = FewRowsPlan(graph, SmallCaches(), 2);
+  AddRegion(plan, {"a", "b"}, 2);
+  const RegionFacts a = Facts(graph, plan, "a"), b = Facts(graph, plan, "b");
+  EXPECT_EQ(a.region, 1);
+  EXPECT_THAT(a.nodes, ElementsAre("a", "b"));
+  EXPECT_EQ(a.band_rows, 2);
+  EXPECT_GE(a.buffer_rows, 4);
+  EXPECT_EQ(a.buffer_bytes, a.buffer_rows * 24 * 16 * 4);
+  EXPECT_GE(a.region_bytes, a.buffer_bytes);
+  EXPECT_FALSE(a.is_whole);
+  EXPECT_EQ(a.result_rows, 96);
+  EXPECT_GE(a.computed_rows, 96 + 2);
+  EXPECT_TRUE(a.apart.empty());
+  EXPECT_EQ(b.buffer_rows, 0);
+  EXPECT_TRUE(b.is_whole);
+}
+
+TEST(RegionPlans, FactsSayWhyARegionEnds) {
+  const Graph gated = GatedConvs(), chain = ChainOfConvs();
+  const Plan layers = FewRowsPlan(gated, SmallCaches(), 1);
+  Plan plan = layers;
+  AddRegion(plan, {"a", "b"}, 2);
+  EXPECT_THAT(Facts(gated, plan, "b").apart,
+              ElementsAre("mean gives no images of several rows",
+                          "gate needs what others make of the region's results"));
+  EXPECT_THAT(Facts(gated, plan, "mean").apart, ElementsAre("mean gives no images of several rows"));
+  EXPECT_THAT(Facts(gated, plan, "c").apart,
+              ElementsAre("c could be in it: nothing that ran so took less, or nothing ran",
+                          "c is an output of the network"));
+  Plan cut = FewRowsPlan(chain, SmallCaches(), 1);
+  AddRegion(cut, {"a", "b"}, 2);
+  EXPECT_THAT(Facts(chain, cut, "b").apart,
+              ElementsAre("c could be in it: nothing that ran so took less, or nothing ran"));
+  Target tiny = SmallCaches(), large = SmallCaches();
+  tiny.l2_bytes = 16 << 10;
+  large.l2_bytes = 16 << 20;
+  EXPECT_THAT(Facts(chain, cut, "b", tiny).apart,
+              ElementsAre("without c its buffers are estimated to take 18 KiB, and 12 are for them"));
+  EXPECT_THAT(Facts(chain, cut, "b", large).apart,
+              ElementsAre("b reads and writes what stays in the caches anyway"));
+  cut.corrections.LearnConv("c", *cut.nodes[2].record, 3e-3);
+  cut.corrections.LearnConv("c", *cut.nodes[2].record, 4e-3, {.band_rows = 2});
+  EXPECT_THAT(Facts(chain, cut, "b").apart,
+              ElementsAre("c could be in it: in one it took 4.0000 ms, and 3.0000 in none"));
+}
+
+TEST(RegionPlans, WhyThereAreNone) {
+  const Graph graph = ChainOfConvs();
+  Plan plan = FewRowsPlan(graph, SmallCaches(), 1);
+  Target large = SmallCaches();
+  large.l2_bytes = 16 << 20;
+  const auto why = [&](const Target& cpu) { return WhyNoRegions(graph, plan, {}, cpu); };
+  EXPECT_EQ(why(large), "no layers that read each other could be in one");
+  EXPECT_EQ(why(SmallCaches()), "none that ran took less, or none ran (--no-regions)");
+  plan.corrections.LearnConv("c", *plan.nodes[2].record, 4e-3, {.band_rows = 2});
+  EXPECT_EQ(why(SmallCaches()), "plans with some ran, and took no less");
 }
 
 // Residual blocks and, further apart, skips from one to another.
