@@ -332,7 +332,7 @@ void BuildKernels(CompiledNetwork& network) {
       },
       network.device->threads());
   try {
-    network.regions = CompileRegions(network);
+    network.regions = CompileRegions(network, TouchesOf(network));
   } catch (const Error& error) {
     ByteReader::Refuse(error.what());
   }

@@ -11,6 +11,7 @@
 #include "graph_tuner/executor/ownership.h"
 #include "graph_tuner/executor/schedule.h"
 #include "graph_tuner/plan/plan.h"
+#include "layouts/base/error.h"
 #include "layouts/base/settings.h"
 #include "layouts/base/thread_team.h"
 #include "ops/conv/conv.h"
@@ -74,10 +75,9 @@ class Compiler {
     network_.tail = graph_.tail();
     network_.inputs = UserTensors(graph_, graph_.GraphInputs(), plan_.ends.inputs);
     network_.outputs = UserTensors(graph_, graph_.outputs(), plan_.ends.outputs);
-    network_.program = BuildProgram(graph_, schedules_, plan_.ends.outputs, plan_.regions);
+    Describe();
     network_.places = PlaceBuffers(network_.program);
-    DescribeSteps();
-    BuildKernels();
+    BuildKernels([](const Step&) { return true; });
     for (size_t i = 0; i < network_.steps.size(); ++i) {
       const Kernel& kernel = *network_.kernels[i];
       network_.steps[i].packed_weight_bytes = static_cast<int64_t>(PackedWeightsOf(kernel).size_bytes());
@@ -88,11 +88,19 @@ class Compiler {
     }
     CountCrossedBytes();
     if (!device_.ReadsHostMemory()) UploadConstants();
-    FindTouches();
-    network_.regions = CompileRegions(network_);
+    network_.touches = TouchesOf(network_);
+    network_.regions = CompileRegions(network_, network_.touches);
     LayOutArena();
     network_.neighbour_waits = NeighbourWaits(network_.program, network_.places, network_.memory,
                                               network_.touches, device_.threads());
+    return std::move(network_);
+  }
+
+  CompiledNetwork CompileOnlyRegions() {
+    Describe();
+    BuildKernels([](const Step& step) { return step.region >= 0; });
+    network_.touches = TouchesOf(network_);
+    network_.regions = CompileRegions(network_, network_.touches);
     return std::move(network_);
   }
 
@@ -104,7 +112,7 @@ class Compiler {
 
   // The steps one by one, each by whichever of the team's threads is free: what takes long is packing
   // weights, which leave the graph here and are gone behind that.
-  void BuildKernels() {
+  void BuildKernels(bool (*is_wanted)(const Step&)) {
     const std::vector<Step>& steps = network_.program.steps;
     std::vector<Unpacked> unpacked;
     for (const Step& step : steps) {
@@ -117,6 +125,7 @@ class Compiler {
         [&](int64_t index) {
           const auto i = static_cast<size_t>(index);
           ThrowIfStopped(stop_);
+          if (!is_wanted(steps[i])) return;
           KernelRecipe& recipe = network_.recipes[i];
           KernelParts parts(SharingOf(recipe, unpacked[i]));
           ConvWeights weights{.parts = &parts};
@@ -195,7 +204,9 @@ class Compiler {
     return types;
   }
 
-  void DescribeSteps() {
+  // Builds the program and says what its steps are.
+  void Describe() {
+    network_.program = BuildProgram(graph_, schedules_, plan_.ends.outputs, plan_.regions);
     const Program& program = network_.program;
     std::map<ConversionKey, PlannedConversion> planned = PlannedConversions(graph_, plan_);
     for (size_t i = 0; i < program.steps.size(); ++i) {
@@ -257,14 +268,6 @@ class Compiler {
     CheckMemory();
   }
 
-  void FindTouches() {
-    for (size_t i = 0; i < network_.kernels.size(); ++i) {
-      const Kernel& kernel = *network_.kernels[i];
-      network_.touches.push_back({kernel.Stages(), kernel.Grid(kernel.Stages() - 1), RowsReadBy(network_, i),
-                                  kernel.ScratchBytes(device_.threads())});
-    }
-  }
-
   void CheckMemory() const {
     Checked ends = 0;
     for (const std::vector<UserTensor>* tensors : {&network_.inputs, &network_.outputs}) {
@@ -297,6 +300,38 @@ class Compiler {
 };
 
 }  // namespace
+
+CompiledNetwork CompileOnlyRegions(Graph graph, const Plan& plan, const Target& cpu) {
+  return Compiler(std::move(graph), plan, OpenDevice(cpu, 1), nullptr, nullptr).CompileOnlyRegions();
+}
+
+namespace {
+
+bool RegionsCompile(const Graph& graph, const Plan& plan, const Target& cpu) {
+  try {
+    CompileOnlyRegions(graph, plan, cpu);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage) throw;
+    return false;
+  }
+}
+
+}  // namespace
+
+Plan WithRegionsThatCompile(const Graph& graph, Plan plan, const Target& cpu) {
+  if (plan.regions.empty() || RegionsCompile(graph, plan, cpu)) return plan;
+  Plan some = WithoutRegions(plan);
+  for (size_t region = 0; region < plan.regions.size(); ++region) {
+    Plan more = some;
+    more.regions.push_back(plan.regions[region]);
+    for (size_t i = 0; i < plan.nodes.size(); ++i)
+      if (std::cmp_equal(plan.nodes[i].region, region + 1))
+        more.nodes[i].region = static_cast<int>(more.regions.size());
+    if (RegionsCompile(graph, more, cpu)) some = std::move(more);
+  }
+  return some;
+}
 
 std::vector<RegionProfile> RegionProfiles(const CompiledNetwork& network) {
   std::vector<RegionProfile> profiles;

@@ -75,6 +75,13 @@ std::shared_ptr<const CompiledNetwork> CompileNetwork(Graph graph, const Plan& p
                                                       const StopFlag* stop = nullptr,
                                                       BufferPool* pool = nullptr);
 
+// The plan's program and regions, as CompileNetwork has them for one thread, and the kernels in these: what a
+// plan's regions are, and whether they can be, without packing all of its weights. Throws as that does.
+CompiledNetwork CompileOnlyRegions(Graph graph, const Plan& plan, const Target& cpu);
+// The plan without those of its regions that CompileNetwork refuses: their layers are computed one after the
+// other. Other refusals are left to that.
+Plan WithRegionsThatCompile(const Graph& graph, Plan plan, const Target& cpu);
+
 // Of all of them together: what they share counts once.
 size_t PackedWeightBytes(std::span<const CompiledNetwork* const> networks);
 size_t PackedWeightBytes(const CompiledNetwork& network);

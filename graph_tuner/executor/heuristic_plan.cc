@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 
+#include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/ownership.h"
 #include "graph_tuner/executor/program.h"
 #include "graph_tuner/executor/schedule.h"
@@ -269,8 +270,22 @@ class OtherSize {
     other.op_type = found->second->op_type;
     other.fused_into = found->second->fused_into;
     other.split = found->second->split;
+    other.region = found->second->region;
     if (!other.fused_into.empty()) return IsFusable(other) ? std::optional(other) : std::nullopt;
     return graph_.As<ConvolutionOp>(id) ? OfConv(id, *found->second, other) : OfOp(id, *found->second, other);
+  }
+
+  // Of a region: as many bands, or more where rows are longer, so that its buffers take no more. How many
+  // that is one of its convolutions says, whose sizes are known.
+  int64_t BandRows(int region, int64_t rows, const std::vector<NodePlan>& others) const {
+    for (const NodePlan& other : others) {
+      const std::optional<Record>& from = planned_.at(other.node)->record;
+      if (other.region != region || !from || !other.record) continue;
+      const ConvWorkload &was = from->workload, &is = other.record->workload;
+      rows = std::min(rows, was.oh);
+      return std::max<int64_t>(1, std::min(rows * is.oh / was.oh, rows * was.ow / is.ow));
+    }
+    return rows;
   }
 
  private:
@@ -360,9 +375,15 @@ std::optional<Plan> PlanOfOtherSize(const Plan& plan, const Graph& graph, const 
     if (!node) return std::nullopt;
     other.nodes.push_back(*std::move(node));
   }
+  for (const RegionPlan& region : plan.regions) {
+    const int number = static_cast<int>(other.regions.size()) + 1;
+    other.regions.push_back({nodes.BandRows(number, region.band_rows, other.nodes)});
+  }
+  other = WithRegionsThatCompile(graph, std::move(other), cpu);
   try {
     const std::vector<NodeSchedule> schedules = ResolveSchedules(graph, other, cpu, PlanFrom::kDefaults);
-    other.transforms = NeededTransforms(graph, BuildProgram(graph, schedules, other.ends.outputs));
+    other.transforms =
+        NeededTransforms(graph, BuildProgram(graph, schedules, other.ends.outputs, other.regions));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUsage) throw;
     return std::nullopt;

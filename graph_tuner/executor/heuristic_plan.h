@@ -25,8 +25,9 @@ using RecordOfTask = std::function<std::optional<Record>(const ConvWorkload&)>;
 Plan PlanOfRecords(const Graph& graph, const Target& target, int threads, RecordOfTask record_of);
 
 // The schedules of a plan, which is for inputs of another size of the same network: layouts, splits,
-// templates and configs as far as they are valid here, and otherwise what comes nearest to them. Nothing of
-// it was measured. nullopt where the networks have other nodes, or fuse others.
+// templates and configs as far as they are valid here, and otherwise what comes nearest to them, and regions
+// as far as they compile, in as many bands or more. Nothing of it was measured. nullopt where the networks
+// have other nodes, or fuse others.
 std::optional<Plan> PlanOfOtherSize(const Plan& plan, const Graph& graph, const Target& cpu);
 
 // Of plans for several sizes of a network the one whose convolutions multiply most nearly as much, of equal

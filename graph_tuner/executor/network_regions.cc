@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "layouts/base/error.h"
@@ -18,6 +19,9 @@ RowWindows WindowsOf(const ConvWorkload& workload) {
   return windows;
 }
 
+namespace {
+
+// Of each input of a step the rows that it reads for rows of its result; nullopt where that may be any.
 std::vector<std::optional<RowWindows>> RowsReadBy(const CompiledNetwork& network, size_t index) {
   const Program& program = network.program;
   const Step& step = program.steps[index];
@@ -40,14 +44,13 @@ std::vector<std::optional<RowWindows>> RowsReadBy(const CompiledNetwork& network
   return reads;
 }
 
-namespace {
-
 [[noreturn]] void RefuseRegion(const Region& region, std::string_view reason) {
   throw Error(ErrorCode::kUsage, fmt::format("plan: region {}: {}", region.number, reason));
 }
 
 // What the steps of a region do with rows. Nobody in it reads a concat's slices together.
-std::vector<RegionStep> RegionStepsOf(const CompiledNetwork& network, const Region& region) {
+std::vector<RegionStep> RegionStepsOf(const CompiledNetwork& network, std::span<const StepTouch> touches,
+                                      const Region& region) {
   const Program& program = network.program;
   const auto refuse = [&](int step, std::string_view reason) {
     RefuseRegion(region, fmt::format("\"{}\" {}", network.steps[step].name, reason));
@@ -70,7 +73,7 @@ std::vector<RegionStep> RegionStepsOf(const CompiledNetwork& network, const Regi
     made.blocks = written.layout.Blocks(written.shape[1]);
     made.shifts_blocks = kernel.ShiftsBlocks();
     made.kept = !buffer.rolls;
-    const std::vector<std::optional<RowWindows>> reads = RowsReadBy(network, static_cast<size_t>(i));
+    const std::vector<std::optional<RowWindows>>& reads = touches[static_cast<size_t>(i)].reads;
     for (size_t slot = 0; slot < step.reads.size(); ++slot) {
       const Value& value = program.values[step.reads[slot]];
       const auto writer = writers.find(value.buffer);
@@ -99,12 +102,24 @@ std::vector<const Kernel*> KernelsInRegion(const CompiledNetwork& network, const
 
 }  // namespace
 
-std::vector<ScheduledRegion> CompileRegions(const CompiledNetwork& network) {
+std::vector<StepTouch> TouchesOf(const CompiledNetwork& network) {
+  std::vector<StepTouch> touches(network.kernels.size());
+  for (size_t i = 0; i < touches.size(); ++i) {
+    if (network.kernels[i] == nullptr) continue;
+    const Kernel& kernel = *network.kernels[i];
+    touches[i] = {kernel.Stages(), kernel.Grid(kernel.Stages() - 1), RowsReadBy(network, i),
+                  kernel.ScratchBytes(network.device->threads())};
+  }
+  return touches;
+}
+
+std::vector<ScheduledRegion> CompileRegions(const CompiledNetwork& network,
+                                            std::span<const StepTouch> touches) {
   std::vector<ScheduledRegion> regions;
   for (const Region& region : network.program.regions) {
     if (!network.device->ReadsHostMemory()) RefuseRegion(region, "regions are for CPUs only");
     ScheduledRegion& made = regions.emplace_back();
-    made.steps = RegionStepsOf(network, region);
+    made.steps = RegionStepsOf(network, touches, region);
     const std::string why_not = WhyNoRegion(made.steps);
     if (!why_not.empty()) RefuseRegion(region, why_not);
     made.schedule = ScheduleRegion(made.steps, region.band_rows, network.device->threads());

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "graph_tuner/executor/compiled_network.h"
+#include "graph_tuner/executor/neighbour_waits.h"
 #include "layouts/base/row_window.h"
 #include "ops/conv/workload.h"
 
@@ -15,13 +16,13 @@ namespace tilesmith {
 // Those of a convolution's input, and of what is fused in front of it.
 RowWindows WindowsOf(const ConvWorkload& workload);
 
-// Of each input of a step the rows that it reads for rows of its result, given program and recipes; nullopt
-// where that may be any.
-std::vector<std::optional<RowWindows>> RowsReadBy(const CompiledNetwork& network, size_t step);
+// What each step touches, given program, recipes and kernels; nothing of one without a kernel.
+std::vector<StepTouch> TouchesOf(const CompiledNetwork& network);
 
-// What the program's regions are, given all but `regions`. Throws Error(kUsage), "plan: region 2: ...", for
-// steps that cannot be one.
-std::vector<ScheduledRegion> CompileRegions(const CompiledNetwork& network);
+// What the program's regions are, given all but `regions`, of which kernels only theirs count, and TouchesOf.
+// Throws Error(kUsage), "plan: region 2: ...", for steps that cannot be one.
+std::vector<ScheduledRegion> CompileRegions(const CompiledNetwork& network,
+                                            std::span<const StepTouch> touches);
 // Of a region of those, for all threads.
 int64_t RegionScratchBytes(const CompiledNetwork& network, size_t region);
 

@@ -43,6 +43,9 @@ class Owners {
     const Value& value = program_.values[program_.steps[step].reads[slot]];
     const TensorBuffer& buffer = program_.buffers[value.buffer];
     if (buffer.source != TensorBuffer::Source::kComputed) return 0;
+    const int writer = writers_[BufferOf(program_.steps[step].reads[slot])];
+    const int region = program_.steps[step].region;
+    if (region >= 0 && writer >= 0 && program_.steps[static_cast<size_t>(writer)].region == region) return 0;
     double share = 0;
     for (int thread = 0; thread < threads_; ++thread) {
       std::vector<Box> owned;

@@ -5,7 +5,8 @@
 // of the result that a thread computes: of a convolution's input the rows that its kernel reaches, of all
 // channels of its groups; of a tensor as large as the result the same part; of one with other rows the same
 // part of the height; of anything else all. Halo rows of fused convolutions and of pooling, weights, scratch
-// and what the caller gives are not counted.
+// and what the caller gives are not counted, nor is what a region's steps read of each other: of that a
+// thread computes what it reads.
 #pragma once
 
 #include <span>

@@ -124,6 +124,8 @@ class ChargedCrossings {
     if (graph_.node(input).op->Type() == "Constant") return 0;
     const auto producer = planned_.find(input);
     const bool of_caller = producer == planned_.end();
+    // Of a region's tensors a thread computes all that it reads.
+    if (!of_caller && node.region > 0 && producer->second->region == node.region) return 0;
     // What is computed in front of a conv inside its kernel.
     if (!of_caller && !producer->second->fused_into.empty()) return 0;
     const auto* conv = node.record ? graph_.As<ConvolutionOp>(id) : nullptr;

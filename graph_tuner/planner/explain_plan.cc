@@ -50,6 +50,7 @@ class Explainer {
     const PinnedTeam team(request_.machine);
     Solve();
     if (explained_.given) CompareGiven(!node && !question_.layout);
+    if (explained_.given && request_.machine->ReadsHostMemory()) ExplainRegions(node);
     if (node) {
       explained_.options = ExplainNode(Solved(), *node);
       const ConvolutionOp* const conv = ConvAt(*node);
@@ -94,6 +95,16 @@ class Explainer {
     given.missing = given.plan.nodes.size() - choices.size();
     if (with_terms)
       given.terms = Differences(*explained_.graph, Solved().best, with_its_choices, std::nullopt);
+  }
+
+  void ExplainRegions(std::optional<NodeId> node) {
+    GivenPlan& given = *explained_.given;
+    const Candidates& candidates = explained_.problem->usable();
+    const Target& cpu = request_.machine->target();
+    if (node)
+      given.region = FactsOfRegion(*explained_.graph, given.plan, candidates, cpu, *node);
+    else if (given.plan.regions.empty())
+      given.no_regions = WhyNoRegions(*explained_.graph, given.plan, candidates, cpu);
   }
 
   NodeId NodeOf(const NodePlan& schedule) const { return explained_.graph->Find(schedule.node).value(); }

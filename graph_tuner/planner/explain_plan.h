@@ -11,6 +11,7 @@
 #include "graph_tuner/explain/explain.h"
 #include "graph_tuner/explain/layout_tries.h"
 #include "graph_tuner/planner/plan_network.h"
+#include "graph_tuner/refine/region_plans.h"
 
 namespace tilesmith {
 
@@ -42,6 +43,9 @@ struct GivenPlan {
   double layouts_seconds = 0;        // of the best plan that has its choices, by this log
   size_t missing = 0;                // nodes whose choices this log has not
   std::vector<CostTerm> terms = {};  // what that plan pays more
+  // On CPUs, of the node that is asked about; without one, why the plan has no regions, if it has none.
+  std::optional<RegionFacts> region = {};
+  std::string no_regions = {};
 };
 
 // Plain values, but for what they are said of.

@@ -6,7 +6,9 @@
 // (problem/region_choice.h). The result has to prove itself as a whole, like any plan. Source: original.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "graph_tuner/costs/costs.h"
@@ -31,5 +33,27 @@ namespace tilesmith {
 std::vector<RivalPlan> RegionRivals(
     const Graph& graph, const Plan& plan, const Candidates& candidates, CostSource& costs, const Target& cpu,
     const std::function<std::vector<PlanMeasurement>(const std::vector<const Plan*>&)>& measure);
+
+// Where a plan's node is computed depth first, and what is not computed so together with it.
+struct RegionFacts {
+  int region = 0;                  // its number in the plan; 0: in none, and then only `apart` says something
+  std::vector<std::string> nodes;  // of the region
+  int64_t band_rows = 0;           // of the region's last node
+  int64_t region_bytes = 0;        // of all of its buffers, of each thread
+  int64_t buffer_rows = 0, buffer_bytes = 0;   // of the node's own; 0: there is only the whole result
+  bool is_whole = false;                       // its result exists whole, for others than the region's nodes
+  int64_t computed_rows = 0, result_rows = 0;  // of the node: what is more is computed by two threads
+  // Why the region ends here: a sentence for whoever reads the node in none or another, or for the network
+  // whose output it is. Of a node in no region why that is so.
+  std::vector<std::string> apart;
+};
+
+// Precondition: the plan can run and has the node. Throws as CompileNetwork does for regions that cannot be.
+RegionFacts FactsOfRegion(const Graph& graph, const Plan& plan, const Candidates& candidates,
+                          const Target& cpu, Graph::NodeId id);
+
+// Why a plan has no regions, as far as it can be known of it.
+std::string WhyNoRegions(const Graph& graph, const Plan& plan, const Candidates& candidates,
+                         const Target& cpu);
 
 }  // namespace tilesmith

@@ -8,6 +8,7 @@
 
 #include "graph_tuner/plan/plan_file.h"
 #include "graph_tuner/problem/graph_tune.h"
+#include "tests/graph_tuner/support/region_plans.h"
 #include "tests/graph_tuner/support/synthetic.h"
 #include "tests/support/temporary_files.h"
 #include "tests/support/test_cpu.h"
@@ -242,6 +243,32 @@ TEST_F(ExplainTest, APlanBesideTheBest) {
   WritePlan(File("gone.jsonl"),
             GraphTune(graph, {Tried("first", 1, 8, 1.0), Tried("second", 8, 8, 1.0)}, costs, options).plan);
   EXPECT_GE(ExplainAsJson({"--plan", File("gone.jsonl")})["plan_missing"], 2);
+}
+
+TEST_F(ExplainTest, TheRegionOfANode) {
+  const Graph graph = Network();
+  Plan plan = FewRowsPlan(graph, TestCpu(), 1);
+  WritePlan(File("layers.jsonl"), plan);
+  const Json layers = ExplainAsJson({"--plan", File("layers.jsonl")});
+  EXPECT_EQ(layers["regions"], 0);
+  const std::string text = Explain({"--plan", File("layers.jsonl")}).out;
+  EXPECT_THAT(text, HasSubstr("none: no layers that read each other could be in one"));
+
+  AddRegion(plan, {"first", "pool"}, 2);
+  WritePlan(File("regions.jsonl"), plan);
+  EXPECT_EQ(ExplainAsJson({"--plan", File("regions.jsonl")})["regions"], 1);
+  const Json first = ExplainAsJson({"first", "--plan", File("regions.jsonl")});
+  EXPECT_EQ(first["region"], 1);
+  EXPECT_EQ(first["region_band_rows"], 2);
+  EXPECT_GE(first["region_buffer_rows"], 4);
+  EXPECT_EQ(first["region_is_whole"], false);
+  EXPECT_EQ(first["region_result_rows"], 8);
+  EXPECT_FALSE(first.contains("region_ends"));
+  const Json second = ExplainAsJson({"second", "--plan", File("regions.jsonl")});
+  EXPECT_EQ(second["region"], 0);
+  EXPECT_EQ(second["region_ends"][0]["why"], "second reads and writes what stays in the caches anyway");
+  EXPECT_FALSE(second.contains("region_band_rows"));
+  EXPECT_THAT(Explain({"pool", "--plan", File("regions.jsonl")}).out, HasSubstr("of first to pool, 2 nodes"));
 }
 
 TEST_F(ExplainTest, Refusals) {

@@ -10,6 +10,7 @@
 #include "ops/conv/conv.h"
 #include "tools/cli/targets.h"
 #include "tools/log/log_tables.h"
+#include "tools/network/prediction_report.h"
 
 namespace tilesmith {
 namespace {
@@ -132,6 +133,34 @@ void AddTotals(Report& report, const ExplainedPlan& explained) {
   report.Fact("plan_missing", "  nodes this log has not so", CountCell(static_cast<int64_t>(given.missing)));
 }
 
+// The region that a node is in, and why that ends with it, or why it is in none.
+void AddRegion(Report& report, const RegionFacts& facts) {
+  constexpr double kKibibyte = 1024;
+  const auto kibibytes = [](int64_t bytes) {
+    return Cell{bytes, fmt::format("{:.1f}", static_cast<double>(bytes) / kKibibyte)};
+  };
+  if (facts.region == 0) {
+    report.Fact("region", "region", {0, "none"});
+  } else {
+    const std::string nodes = fmt::format("{}, of {} to {}, {} nodes", facts.region, facts.nodes.front(),
+                                          facts.nodes.back(), facts.nodes.size());
+    report.Fact("region", "region", {facts.region, nodes});
+    report.Fact("region_band_rows", "  rows of its last node in a band", CountCell(facts.band_rows));
+    report.Fact("region_bytes", "  buffers of each thread KiB", kibibytes(facts.region_bytes));
+    report.Fact("region_buffer_rows", "  rows of the node's own", CountCell(facts.buffer_rows));
+    report.Fact("region_buffer_bytes", "  KiB of the node's own", kibibytes(facts.buffer_bytes));
+    report.Fact("region_is_whole", "  its result exists whole",
+                {facts.is_whole, facts.is_whole ? "yes" : "no"});
+    report.Fact("region_computed_rows", "  rows computed, by all threads", CountCell(facts.computed_rows));
+    report.Fact("region_result_rows", "  rows of its result", CountCell(facts.result_rows));
+  }
+  if (facts.apart.empty()) return;
+  Table& table = report.AddTable({"region_ends",
+                                  facts.region == 0 ? "why it is in no region" : "why the region ends here",
+                                  {{"why", "why"}}});
+  for (const std::string& why : facts.apart) table.AddRow({TextCell(why)});
+}
+
 // Every way to compute a node, and why not another one: what the given plan has or, where that is the best,
 // the runner-up.
 void AddNode(Report& report, const ExplainedPlan& explained, size_t most_terms) {
@@ -146,6 +175,7 @@ void AddNode(Report& report, const ExplainedPlan& explained, size_t most_terms) 
   if (explained.given) {
     report.Fact("given", "given plan has",
                 TextCell(GivenText(explained, node) + (given ? "" : ", which this log has not")));
+    if (explained.given->region) AddRegion(report, *explained.given->region);
   }
   AddOptionTable(report, explained, options, given);
   const bool runner_up = !given || given == best.choice;
@@ -203,6 +233,9 @@ void AddLayout(Report& report, const ExplainedPlan& explained, const GraphTuning
 void AddSummary(Report& report, const ExplainedPlan& explained, size_t most_terms) {
   const SolvedNetwork& solved = *explained.solved;
   if (explained.given) AddTerms(report, "what the given plan pays more", explained.given->terms, most_terms);
+  if (explained.given) AddRegions(report, explained.given->plan);
+  if (explained.given && !explained.given->no_regions.empty())
+    report.Fact("regions", "regions", {0, "none: " + explained.given->no_regions});
   Table& table = report.AddTable({"nodes",
                                   "every node that has a choice",
                                   {{"node", "node"},

@@ -193,6 +193,7 @@ void AddNetworkBench(Report& report, const Plan& plan, const NetworkBench& bench
                                           ? fmt::format("{:.0f}% of the time", bench.disturbed_share * 100)
                                           : "no"});
   report.Fact("network_plan", "  plan", TextCell(fmt::format("{} ({})", plan.solver, plan.certificate)));
+  AddRegions(report, plan, "network_");
   Report& details = report.details();
   details.Fact("network", "", TextCell(plan.network));
   AddHashes(details, plan.graph_hash, bench.plan_hash.empty() ? PlanHash(plan) : bench.plan_hash);

@@ -139,11 +139,12 @@ HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMe
   return heavy;
 }
 
-void AddRegions(Report& report, const Plan& plan) {
+void AddRegions(Report& report, const Plan& plan, const std::string& prefix) {
   if (plan.regions.empty()) return;
   const auto count = std::ssize(plan.regions);
   const auto nodes = std::ranges::count_if(plan.nodes, [](const NodePlan& node) { return node.region > 0; });
-  report.Fact("regions", "regions", {int64_t{count}, fmt::format("{} of {} nodes", count, nodes)});
+  report.Fact(prefix + "regions", prefix.empty() ? "regions" : "  regions",
+              {int64_t{count}, fmt::format("{} of {} nodes", count, nodes)});
 }
 
 void AddHashes(Report& details, const std::string& graph_hash, const std::string& plan_hash) {

@@ -31,7 +31,7 @@ struct HeavySteps {
 HeavySteps FindHeavySteps(const std::vector<StepDifference>& steps, const PlanMeasurement& measurement);
 
 // How many regions a plan has, and of how many nodes; nothing of one without.
-void AddRegions(Report& report, const Plan& plan);
+void AddRegions(Report& report, const Plan& plan, const std::string& prefix = "");
 
 // Of its network and of itself, by which a report knows what was measured.
 void AddHashes(Report& details, const std::string& graph_hash, const std::string& plan_hash);

@@ -484,13 +484,49 @@ TEST(RegionNetworks, ProfilesHaveARowForEachStep) {
   }
 }
 
-TEST(RegionNetworks, WhatIsNoRegionIsRefusedByName) {
+// A mean of all rows, which the network needs before its second half.
+Graph GatedConvs(int64_t height, int64_t width) {
   Graph graph("gate");
-  const NodeId x = graph.Add("x", std::make_shared<InputOp>(Shape{1, 16, 8, 8}), {});
+  const NodeId x = graph.Add("x", std::make_shared<InputOp>(Shape{1, 16, height, width}), {});
   const NodeId a = AddFilledConv(graph, "a", {x}, 16, 3);
   const NodeId mean = graph.Add("mean", std::make_shared<GlobalPoolOp>(PoolKind::kAverage), {a});
   const NodeId gate = graph.Add("gate", std::make_shared<BinaryOp>(BinaryKind::kMul), {a, mean});
   graph.MarkOutput(AddFilledConv(graph, "b", {gate}, 16, 3));
+  return graph;
+}
+
+TEST(RegionNetworks, PlansForOtherSizesKeepThem) {
+  const Plan plan = WithRegion(RowsPlan(GatedConvs(16, 12), TestCpu(), 2), {"gate", "b"}, 4);
+  struct Case {
+    int64_t height, width, band_rows;
+  };
+  for (const auto& [height, width, band_rows] :
+       {Case{32, 6, 8}, Case{32, 12, 4}, Case{32, 24, 2}, Case{8, 12, 2}, Case{2, 200, 1}}) {
+    SCOPED_TRACE(testing::Message() << height << "x" << width);
+    const Graph graph = GatedConvs(height, width);
+    const std::optional<Plan> other = PlanOfOtherSize(plan, graph, TestCpu());
+    ASSERT_TRUE(other.has_value());
+    EXPECT_EQ(other->regions, std::vector<RegionPlan>({{band_rows}}));
+    const std::vector<Tensor> inputs = RandomInputs(graph, 1);
+    const auto bytes = [&](const Plan& run) {
+      return BytesOfRun(CompileNetwork(graph, run, OpenDevice(TestCpu(), 2)), inputs);
+    };
+    EXPECT_EQ(bytes(*other), bytes(WithoutRegions(*other)));
+  }
+}
+
+TEST(RegionNetworks, WhatIsNoRegionIsLeftOut) {
+  const Graph graph = GatedConvs(16, 12);
+  const Plan plan = RowsPlan(graph, TestCpu(), 2);
+  const Plan both = WithRegion(WithRegion(plan, {"a", "mean"}, 3), {"gate", "b"}, 4);
+  EXPECT_TRUE(
+      SameSchedules(WithRegionsThatCompile(graph, both, TestCpu()), WithRegion(plan, {"gate", "b"}, 4)));
+  const Graph other = GatedConvs(32, 6);
+  EXPECT_EQ(PlanOfOtherSize(both, other, TestCpu()).value().regions, std::vector<RegionPlan>({{8}}));
+}
+
+TEST(RegionNetworks, WhatIsNoRegionIsRefusedByName) {
+  const Graph graph = GatedConvs(8, 8);
   const auto refusal = [&](const std::set<std::string>& nodes) {
     return Refusal(ErrorCode::kUsage, [&] {
       const Plan plan = WithRegion(RowsPlan(graph, TestCpu(), 1), nodes, 1);

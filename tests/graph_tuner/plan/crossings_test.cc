@@ -7,7 +7,9 @@
 #include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/plan/plan.h"
 #include "graph_tuner/plan/price_plan.h"
+#include "tests/graph_tuner/support/region_plans.h"
 #include "tests/graph_tuner/support/synthetic.h"
+#include "tests/support/test_cpu.h"
 
 namespace tilesmith {
 namespace {
@@ -68,6 +70,27 @@ TEST(Crossings, AreThoseOfTheProgram) {
     }
   }
   EXPECT_GT(crossing, 100);
+}
+
+TEST(Crossings, NothingCrossesInsideARegion) {
+  const Graph graph = Chain();
+  ReadBytes costs;
+  Plan plan = FewRowsPlan(graph, TestCpu(), kThreads);
+  for (NodePlan& node : plan.nodes) node.split = Split::kRows;
+  AddRegion(plan, {"b", "c"}, 2);
+  PricePlan(graph, costs, plan);
+  const auto network = CompileNetwork(graph, plan, OpenDevice(TestCpu(), kThreads));
+  for (const NodePlan& node : plan.nodes) {
+    const auto step = std::ranges::find_if(
+        network->steps, [&](const StepProfile& s) { return s.node == node.node && !s.conversion; });
+    if (node.node == "c") {
+      EXPECT_EQ(node.crossing_seconds, 0);
+      EXPECT_EQ(step->crossed_bytes, 0);
+    } else if (node.node == "d") {
+      EXPECT_GT(node.crossing_seconds, 0);
+      EXPECT_GT(step->crossed_bytes, 0);
+    }
+  }
 }
 
 TEST(Crossings, WholeResultsCrossWhereSplitsDiffer) {
