@@ -27,13 +27,6 @@ BlockDims DimsFor(const KernelRequest& request, bool keeps_zero) {
   return keeps_zero || tiny ? FlatDimsOf(request.output, request.layout) : dims;
 }
 
-// Zeros in the padding lanes of a piece, where the function of 0 was written.
-template <typename T>
-void ZeroPadding(const BlockDims& dims, const BlockPiece& piece, T* out) {
-  if (dims.has_padding() && piece.block == dims.blocks - 1)
-    ZeroLanes(out, dims.UsedLanes(piece.block), dims.lanes, piece.pixels);
-}
-
 // As tensors hold what is computed in double.
 void Store(double value, float& out) { out = static_cast<float>(value); }
 void Store(double value, uint16_t& out) { out = ConvertElement<Bf16>(value).bits; }
@@ -147,10 +140,12 @@ class BinaryKernel : public Kernel {
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return GridOfPieces(dims_, piece_pixels_); }
+  bool ShiftsBlocks() const override { return true; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const int64_t begin = FirstElement(range.begin), end = FirstElement(range.end);
-    const MemoryDims out = MemoryDimsOf(request_.output, request_.layout, args.output.batch_stride);
+    MemoryDims out = MemoryDimsOf(request_.output, request_.layout, args.output.batch_stride);
+    ShiftBlocks(args.output.block_shift, out.stride);
     const size_t count = request_.inputs.size();
     // An input that is overwritten comes first.
     size_t first = 0;
@@ -181,9 +176,17 @@ class BinaryKernel : public Kernel {
     return task / pieces * dims_.block_floats() + task % pieces * piece_pixels_ * dims_.lanes;
   }
 
+  // Blocks are the second dimension in any layout; what repeats has no stride.
+  void ShiftBlocks(int64_t block_shift, std::array<int64_t, kMaxRank + 1>& strides) const {
+    if (dims_.blocks > 1 && strides[1] != 0) strides[1] += block_shift / int64_t{sizeof(T)};
+  }
+
   std::array<int64_t, kMaxRank + 1> StridesOf(const KernelArgs& args, size_t slot) const {
-    return BroadcastStrides(request_.inputs[slot], request_.output, request_.layout,
-                            args.inputs[slot].batch_stride);
+    const InputView& view = args.inputs[slot];
+    auto strides =
+        BroadcastStrides(request_.inputs[slot], request_.output, request_.layout, view.batch_stride);
+    ShiftBlocks(view.block_shift, strides);
+    return strides;
   }
 
   // In elements [begin, end), which are whole pixels: the lanes of the last block that hold no channel.
@@ -192,7 +195,8 @@ class BinaryKernel : public Kernel {
     for (int64_t n = begin / image; n * image < end; ++n) {
       const int64_t first = std::max(begin - n * image, last), limit = std::min(end - n * image, image);
       if (first >= limit) continue;
-      ZeroLanes(output.image<T>(n) + first, dims_.UsedLanes(dims_.blocks - 1), dims_.lanes,
+      const int64_t shift = (dims_.blocks - 1) * output.block_shift / int64_t{sizeof(T)};
+      ZeroLanes(output.image<T>(n) + first + shift, dims_.UsedLanes(dims_.blocks - 1), dims_.lanes,
                 (limit - first) / dims_.lanes);
     }
   }

@@ -76,4 +76,11 @@ T* At(const OutputView& view, const BlockPiece& piece) {
          piece.block * view.block_shift / static_cast<int64_t>(sizeof(T));
 }
 
+// Zeros in the padding lanes of a piece.
+template <typename T>
+void ZeroPadding(const BlockDims& dims, const BlockPiece& piece, T* out) {
+  const int64_t used = dims.UsedLanes(piece.block);
+  if (used < dims.lanes) ZeroLanes(out, used, dims.lanes, piece.pixels);
+}
+
 }  // namespace tilesmith

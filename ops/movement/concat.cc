@@ -88,6 +88,7 @@ struct Segment {
   int input;
   int64_t lane, count;
   int64_t source_offset;  // elements from the input image's start
+  int64_t source_block;
   int64_t source_lanes;
 };
 
@@ -103,26 +104,26 @@ class ConcatKernel : public BlockKernel {
       for (int64_t c = 0; c < in.channels;) {
         const int64_t lane = channel % dims().lanes, source_lane = c % in.lanes;
         const int64_t count = std::min({in.channels - c, in.lanes - source_lane, dims().lanes - lane});
-        segments_[channel / dims().lanes].push_back(
-            {static_cast<int>(i), lane, count, c / in.lanes * in.block_floats() + source_lane, in.lanes});
+        segments_[channel / dims().lanes].push_back({static_cast<int>(i), lane, count,
+                                                     c / in.lanes * in.block_floats() + source_lane,
+                                                     c / in.lanes, in.lanes});
         c += count;
         channel += count;
       }
     }
     if (dims().has_padding()) {
       const int64_t used = dims().UsedLanes(dims().blocks - 1);
-      segments_.back().push_back({-1, used, dims().lanes - used, 0, 0});
+      segments_.back().push_back({-1, used, dims().lanes - used, 0, 0, 0});
     }
   }
-  bool ShiftsBlocks() const override { return false; }
 
  private:
   void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
     const int64_t lanes = dims().lanes;
     const int64_t first = (piece.offset - piece.block * dims().block_floats()) / lanes;
     for (const Segment& segment : segments_[piece.block]) {
-      std::byte* const out =
-          args.output.image<std::byte>(piece.image) + (piece.offset + segment.lane) * bytes_;
+      std::byte* const out = args.output.image<std::byte>(piece.image) +
+                             (piece.offset + segment.lane) * bytes_ + piece.block * args.output.block_shift;
       if (segment.input < 0) {
         for (int64_t p = 0; p < piece.pixels; ++p)
           std::fill_n(out + p * lanes * bytes_, segment.count * bytes_, std::byte{0});
@@ -130,7 +131,8 @@ class ConcatKernel : public BlockKernel {
       }
       const InputView& view = args.inputs[segment.input];
       const std::byte* const in = view.image<std::byte>(piece.image) +
-                                  (segment.source_offset + first * segment.source_lanes) * bytes_;
+                                  (segment.source_offset + first * segment.source_lanes) * bytes_ +
+                                  segment.source_block * view.block_shift;
       CopyLanes(ElementLanes({in, out, segment.source_lanes, lanes, segment.count, piece.pixels}, bytes_));
     }
   }

@@ -28,14 +28,16 @@ class MaxPoolBytesKernel : public Kernel {
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
+  bool ShiftsBlocks() const override { return true; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t y = task % out_.height, plane = task / out_.height;
       const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
-      const Byte* const in = args.inputs[0].image<Byte>(image) + block * in_.block_floats();
-      Byte* const out =
-          args.output.image<Byte>(image) + block * out_.block_floats() + y * out_.width * out_.lanes;
+      const Byte* const in =
+          args.inputs[0].image<Byte>(image) + block * (in_.block_floats() + args.inputs[0].block_shift);
+      Byte* const out = args.output.image<Byte>(image) +
+                        block * (out_.block_floats() + args.output.block_shift) + y * out_.width * out_.lanes;
       if (out_.lanes == 1) {
         RunPlainRow(in, y, out);
       } else {
@@ -170,13 +172,16 @@ class AveragePoolBytesKernel : public Kernel {
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return GridOfPieces(out_, out_.width); }
+  bool ShiftsBlocks() const override { return true; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t y = task % out_.height, plane = task / out_.height;
       const int64_t image = plane / out_.blocks, block = plane % out_.blocks;
-      const Byte* const in = args.inputs[0].image<Byte>(image) + block * in_.block_floats();
-      Byte* out = args.output.image<Byte>(image) + block * out_.block_floats() + y * out_.width * out_.lanes;
+      const Byte* const in =
+          args.inputs[0].image<Byte>(image) + block * (in_.block_floats() + args.inputs[0].block_shift);
+      Byte* out = args.output.image<Byte>(image) + block * (out_.block_floats() + args.output.block_shift) +
+                  y * out_.width * out_.lanes;
       const AxisTaps rows = RowTaps(window_, y, in_.height);
       for (int64_t x = 0; x < out_.width; ++x, out += out_.lanes)
         RunPixel(in, y, x, rows, out_.UsedLanes(block), out);

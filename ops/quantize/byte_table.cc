@@ -14,32 +14,19 @@
 namespace tilesmith {
 namespace {
 
-// Pieces of an image are tasks.
-class ByteTableKernel : public Kernel {
+class ByteTableKernel : public BlockKernel {
  public:
   ByteTableKernel(const KernelRequest& request, const std::array<uint8_t, 256>& table)
-      : dims_(BlockDimsOf(request.output, request.layout)),
-        image_(BatchStride(request.output, request.layout)),
-        pieces_(CeilDiv(image_, kPieceBytes)),
-        table_(table) {}
-
-  int64_t Tasks(int) const override { return dims_.images * pieces_; }
-
-  void Run(const KernelArgs& args, int, TaskRange range) const override {
-    for (int64_t task = range.begin; task < range.end; ++task) {
-      const int64_t image = task / pieces_, at = task % pieces_ * kPieceBytes;
-      const int64_t count = std::min(kPieceBytes, image_ - at);
-      const uint8_t* const in = args.inputs[0].image<uint8_t>(image) + at;
-      uint8_t* const out = args.output.image<uint8_t>(image) + at;
-      for (int64_t i = 0; i < count; ++i) out[i] = table_[in[i]];
-      ZeroPadding(dims_, out, at, count);
-    }
-  }
+      : BlockKernel(DimsOfBytes(request)), table_(table) {}
 
  private:
-  static constexpr int64_t kPieceBytes = 16384;
-  const BlockDims dims_;
-  const int64_t image_, pieces_;
+  void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
+    const auto* const in = At<uint8_t>(args.inputs[0], piece);
+    auto* const out = At<uint8_t>(args.output, piece);
+    for (int64_t i = 0; i < piece.pixels * dims().lanes; ++i) out[i] = table_[in[i]];
+    ZeroPadding(dims(), piece, out);
+  }
+
   const std::array<uint8_t, 256> table_;
 };
 

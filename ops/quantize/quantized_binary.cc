@@ -14,37 +14,25 @@
 namespace tilesmith {
 namespace {
 
-// Pieces of an image are tasks.
 template <typename Byte>
-class QuantizedBinaryKernel : public Kernel {
+class QuantizedBinaryKernel : public BlockKernel {
  public:
   using Loop = void (*)(const Byte*, const Byte*, Byte*, int64_t, const ByteBinary&);
 
   QuantizedBinaryKernel(const KernelRequest& request, const QuantizedBinaryParams& p, Loop loop)
-      : dims_(BlockDimsOf(request.output, request.layout)),
-        image_(BatchStride(request.output, request.layout)),
-        pieces_(CeilDiv(image_, kPieceBytes)),
+      : BlockKernel(DimsOfBytes(request)),
         terms_{p.a.scales[0],      p.b.scales[0],           p.output.scales[0], p.a.zero_points[0],
                p.b.zero_points[0], p.output.zero_points[0], p.limits.low,       p.limits.high},
         loop_(loop) {}
 
-  int64_t Tasks(int) const override { return dims_.images * pieces_; }
-
-  void Run(const KernelArgs& args, int, TaskRange range) const override {
-    for (int64_t task = range.begin; task < range.end; ++task) {
-      const int64_t image = task / pieces_, at = task % pieces_ * kPieceBytes;
-      const int64_t count = std::min(kPieceBytes, image_ - at);
-      Byte* const out = args.output.image<Byte>(image) + at;
-      loop_(args.inputs[0].image<Byte>(image) + at, args.inputs[1].image<Byte>(image) + at, out, count,
-            terms_);
-      ZeroPadding(dims_, out, at, count);
-    }
+ private:
+  void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
+    Byte* const out = At<Byte>(args.output, piece);
+    loop_(At<Byte>(args.inputs[0], piece), At<Byte>(args.inputs[1], piece), out, piece.pixels * dims().lanes,
+          terms_);
+    ZeroPadding(dims(), piece, out);
   }
 
- private:
-  static constexpr int64_t kPieceBytes = 16384;
-  const BlockDims dims_;
-  const int64_t image_, pieces_;
   const ByteBinary terms_;
   const Loop loop_;
 };

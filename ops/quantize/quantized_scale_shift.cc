@@ -61,7 +61,7 @@ class ScaleShiftBytesKernel : public BlockKernel {
     constants.factor = factors_.data() + first;
     constants.term = terms_.data() + first;
     compute_(At<In>(args.inputs[0], piece), out, piece.pixels, used, dims().lanes, constants);
-    if (used < dims().lanes) ZeroLanes(out, used, dims().lanes, piece.pixels);
+    ZeroPadding(dims(), piece, out);
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/base/op.h"
 #include "ops/kernels/block_kernel.h"
 
 namespace tilesmith {
@@ -19,6 +20,12 @@ void ZeroPadding(const BlockDims& dims, T* out, int64_t at, int64_t count) {
     const int64_t from = std::max(start + used, begin), to = std::min(start + dims.lanes, end);
     if (from < to) std::fill(out + (from - at), out + (to - at), T{});
   }
+}
+
+// Of a kernel that treats all bytes alike: whole images in plain layout, whose planes may be tiny.
+inline BlockDims DimsOfBytes(const KernelRequest& request) {
+  return request.layout.is_nchw() ? FlatDimsOf(request.output, request.layout)
+                                  : BlockDimsOf(request.output, request.layout);
 }
 
 }  // namespace tilesmith

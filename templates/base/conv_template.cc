@@ -73,7 +73,7 @@ std::optional<Config> ConvTemplate::InBands(const ConvWorkload& workload, const 
   for (const std::string_view knob : {"stream", "partition"})
     if (banded.Find(knob)) banded.Set(knob, 0);
   if (fits(banded)) return banded;
-  for (const std::string_view name : {"flat_width", "rows", "tile_rows"}) {
+  for (const std::string_view name : {"flat_width", "rows", "tile_rows", "tile_columns"}) {
     const auto knob = std::ranges::find(space.knobs(), name, &Knob::name);
     if (knob == space.knobs().end()) continue;
     std::vector<int64_t> values = knob->values;

@@ -135,8 +135,8 @@ class ConvTemplate {
   // The config for a region's step (graph_tuner/executor/regions.h), with as few other knobs changed as can
   // be: one stage, results through the caches, tasks of at most so many rows of an image, or of as few as
   // are computed together. nullopt where no knob gives that. Knobs are known by their names: "rows" or
-  // "tile_rows" of a task, "flat_width" of pixels taken as a row, "stream" for stores past the caches,
-  // "partition", whose 0 is one stage.
+  // "tile_rows" of a task, "flat_width" and "tile_columns" of pixels taken as a row, "stream" for stores past
+  // the caches, "partition", whose 0 is one stage.
   std::optional<Config> InBands(const ConvWorkload& workload, const Config& config, int64_t rows,
                                 const Target& cpu) const;
   // The knobs that Layouts depends on; none where all configs have the same layouts.

@@ -24,9 +24,9 @@ struct ImageStrides {
         row_bytes(width * pixel_bytes),
         block_bytes(height * row_bytes) {}
 
-  // Where pixel 0 of `channel` is.
-  int64_t ChannelOffset(int64_t channel) const {
-    return channel / block * block_bytes + channel % block * element_bytes;
+  // Where pixel 0 of `channel` is, in a view with that block_shift (InputView).
+  int64_t ChannelOffset(int64_t channel, int64_t block_shift = 0) const {
+    return channel / block * (block_bytes + block_shift) + channel % block * element_bytes;
   }
 };
 

@@ -373,6 +373,7 @@ const ConvTemplate& DepthwisePairTemplate() {
                                                                .space = depthwise_pair::Space,
                                                                .preset = depthwise_pair::Default,
                                                                .read = depthwise_pair::ReadSchedule,
+                                                               .shifts_blocks = true,
                                                                .error_factor = depthwise_pair::ErrorFactor});
   return instance;
 }

@@ -264,7 +264,8 @@ const ConvTemplate& DirectInt8Template() {
                                                                  .supports = direct_int8::Supports,
                                                                  .space = direct_int8::Space,
                                                                  .preset = direct_int8::Default,
-                                                                 .read = direct_int8::ReadSchedule});
+                                                                 .read = direct_int8::ReadSchedule,
+                                                                 .shifts_blocks = true});
   return instance;
 }
 

@@ -84,6 +84,7 @@ class DepthwiseKernel : public ConvKernel {
 
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
   TaskGrid Grid(int) const override { return DepthwiseGrid(conv_, tile_rows_); }
+  bool ShiftsBlocks() const override { return true; }
   // Most rows read these.
   std::span<const std::byte> PackedWeights() const override {
     const auto rows = static_cast<size_t>(weight_words() * kWordBytes);
@@ -100,13 +101,14 @@ class DepthwiseKernel : public ConvKernel {
       const ElementRange channels{block * kDepthwiseLanes,
                                   std::min(kDepthwiseLanes, conv_.oc - block * kDepthwiseLanes)};
       for (int64_t row = 0; row < RowsSeenBy(rows); ++row) {
-        rows_.Widen(args.inputs[0].image<uint8_t>(image), channels, y * conv_.sh - conv_.ph + row, -conv_.pw,
-                    1, columns_, kDepthwiseLanes, scratch + row * row_pitch_);
+        rows_.Widen(args.inputs[0], image, channels, y * conv_.sh - conv_.ph + row, -conv_.pw, 1, columns_,
+                    kDepthwiseLanes, scratch + row * row_pitch_);
       }
+      const ByteImage placed = out_.Shifted(args.output.block_shift);
       uint8_t* const out = args.output.image<uint8_t>(image);
       for (int64_t row = 0, together = 1; row < rows; row += together) {
         together = pairs_ && row + 1 < rows ? 2 : 1;
-        ComputeRows(scratch + row * conv_.sh * row_pitch_, channels, y + row, together, out);
+        ComputeRows(scratch + row * conv_.sh * row_pitch_, channels, y + row, together, placed, out);
       }
     }
   }
@@ -117,7 +119,7 @@ class DepthwiseKernel : public ConvKernel {
 
   // One output row, or two.
   void ComputeRows(const std::byte* input, const ElementRange& channels, int64_t y, int64_t rows,
-                   uint8_t* image) const {
+                   const ByteImage& placed, uint8_t* image) const {
     const int64_t block = channels.first / kDepthwiseLanes;
     DepthwiseColumns columns = common_;
     columns.input = reinterpret_cast<const uint8_t*>(input);
@@ -131,13 +133,13 @@ class DepthwiseKernel : public ConvKernel {
     const auto compute =
         rows == 2 ? &avx512_vnni::ConvolveDepthwisePairs : &avx512_vnni::ConvolveDepthwiseColumns;
     const int64_t pixel = y * conv_.ow;
-    if (out_.AreAdjacent(channels)) {
+    if (placed.AreAdjacent(channels)) {
       columns.count = conv_.ow;
-      columns.out = image + out_.Offset(channels.first, pixel);
-      columns.out_step = out_.dims.lanes;
-      columns.out_row_step = conv_.ow * out_.dims.lanes;
+      columns.out = image + placed.Offset(channels.first, pixel);
+      columns.out_step = placed.dims.lanes;
+      columns.out_row_step = conv_.ow * placed.dims.lanes;
       compute(columns);
-      ZeroLanesAfter(out_, channels, {pixel, rows * conv_.ow}, 1, reinterpret_cast<std::byte*>(image));
+      ZeroLanesAfter(placed, channels, {pixel, rows * conv_.ow}, 1, reinterpret_cast<std::byte*>(image));
       return;
     }
     alignas(64) uint8_t buffer[2 * kPiecePixels * kDepthwiseLanes];
@@ -153,7 +155,7 @@ class DepthwiseKernel : public ConvKernel {
                      kDepthwiseLanes,
                      channels,
                      {pixel + row * conv_.ow + x, columns.count}},
-                    out_, &avx512_vnni::StoreChannelRows, image);
+                    placed, &avx512_vnni::StoreChannelRows, image);
       }
     }
   }

@@ -50,6 +50,7 @@ class DirectKernel : public ConvKernel {
 
   TaskGrid Grid(int) const override { return plan_.Grid(); }
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  bool ShiftsBlocks() const override { return true; }
   int64_t ScratchBytes(int threads) const override { return threads * thread_bytes_; }
   std::span<const std::byte> PackedWeights() const override { return parameters_.weights(); }
 
@@ -60,11 +61,12 @@ class DirectKernel : public ConvKernel {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const WindowPlan::Place place = plan_.PlaceOf(task);
       const WindowTile tile = plan_.TileOf(place);
-      const uint8_t* const in = args.inputs[0].image<uint8_t>(tile.image);
+      const InputView& view = args.inputs[0];
       if (as_it_is_) {
-        widened = reinterpret_cast<const std::byte*>(in) + in_.Offset(tile.group * plan_.group_in, tile.x);
+        widened = view.image<std::byte>(tile.image) +
+                  in_.Shifted(view.block_shift).Offset(tile.group * plan_.group_in, tile.x);
       } else if (tile != held) {
-        Widen(in, tile, scratch);
+        Widen(view, tile, scratch);
       }
       held = tile;
       Convolve(args, widened, tile, BlockOf(tile, place.block));
@@ -101,14 +103,14 @@ class DirectKernel : public ConvKernel {
     return offsets;
   }
 
-  void Widen(const uint8_t* image, const WindowTile& tile, std::byte* widened) const {
+  void Widen(const InputView& view, const WindowTile& tile, std::byte* widened) const {
     std::byte* const row_to_gather = widened + plan_.TileBytes();
     const int64_t row_numbers = plan_.depthwise ? plan_.group_in : plan_.pixel_numbers;
     ElementRange channels{tile.group * plan_.group_in, 0};
     channels.count = std::min(plan_.group_in, plan_.conv.ic - channels.first);
     const auto widen = [&](const WindowPlan::WidenedPart& part) {
       std::byte* const to = widened + part.offset;
-      rows_.Widen(image, channels, part.y, part.left, plan_.column_step, part.columns, row_numbers,
+      rows_.Widen(view, tile.image, channels, part.y, part.left, plan_.column_step, part.columns, row_numbers,
                   plan_.depthwise ? row_to_gather : to);
       if (plan_.depthwise)
         gather_words_(row_to_gather, plan_.word_distance(), part.columns * plan_.lanes, to);

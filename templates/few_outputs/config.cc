@@ -242,6 +242,7 @@ const ConvTemplate& FewOutputsTemplate() {
                                                             .space = few_outputs::Space,
                                                             .preset = few_outputs::Default,
                                                             .read = few_outputs::ReadSchedule,
+                                                            .shifts_blocks = true,
                                                             .layout_knobs = {}});
   return instance;
 }

@@ -420,6 +420,7 @@ const ConvTemplate& GroupedBf16Template() {
                                                         .space = grouped::Bf16Space,
                                                         .preset = grouped::Bf16Default,
                                                         .read = grouped::ReadSchedule,
+                                                        .shifts_blocks = true,
                                                         .type_knobs = {"in_type", "out_type"},
                                                         .factors = DataType::kBf16});
   return instance;
@@ -430,7 +431,8 @@ const ConvTemplate& GroupedTemplate() {
                                                         .supports = grouped::Supports,
                                                         .space = grouped::Space,
                                                         .preset = grouped::Default,
-                                                        .read = grouped::ReadSchedule});
+                                                        .read = grouped::ReadSchedule,
+                                                        .shifts_blocks = true});
   return instance;
 }
 

@@ -96,6 +96,8 @@ struct Schedule {
   int64_t weights_per_vector() const { return WeightOffset(workload.kh, 0, 0); }
   // First input channel that output vector `vector` reads.
   int64_t FirstInput(int64_t vector) const;
+  // Blocks that the input channels of a group lie in.
+  int64_t GroupBlocks() const { return spread == Spread::kBroadcast ? CeilDiv(channels, in.block) : 1; }
 };
 
 // Precondition: GroupedTemplate supports the workload.

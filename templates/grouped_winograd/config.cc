@@ -205,6 +205,7 @@ const ConvTemplate& GroupedWinogradTemplate() {
                                                                  .space = grouped_winograd::Space,
                                                                  .preset = grouped_winograd::Default,
                                                                  .read = grouped_winograd::ReadSchedule,
+                                                                 .shifts_blocks = true,
                                                                  .order = Order::kOwn,
                                                                  .error_factor = winograd::ErrorFactor});
   return instance;

@@ -7,8 +7,8 @@
 
 namespace tilesmith {
 
-void RowWidener::Widen(const uint8_t* image, const ElementRange& channels, int64_t y, int64_t left,
-                       int64_t step, int64_t columns, int64_t width, std::byte* to) const {
+void RowWidener::Widen(const InputView& view, int64_t image, const ElementRange& channels, int64_t y,
+                       int64_t left, int64_t step, int64_t columns, int64_t width, std::byte* to) const {
   const int64_t column_bytes = width * number_bytes_;
   const auto fill_zero = [&](int64_t begin, int64_t end) {
     std::fill_n(to + begin * column_bytes, (end - begin) * column_bytes,
@@ -22,8 +22,9 @@ void RowWidener::Widen(const uint8_t* image, const ElementRange& channels, int64
   fill_zero(last, columns);
   if (first == last) return;
 
+  const ByteImage in = in_.Shifted(view.block_shift);
   WidenedRow row{.in_step = step * in_.dims.lanes,
-                 .channel_step = in_.plain ? in_.dims.pixels() : 1,
+                 .channel_step = in_.plain ? in.block_step : 1,
                  .out_step = width,
                  .columns = last - first,
                  .flip = flip_,
@@ -31,7 +32,7 @@ void RowWidener::Widen(const uint8_t* image, const ElementRange& channels, int64
   for (int64_t c = 0; c < channels.count; c += row.channels) {
     const int64_t channel = channels.first + c;
     row.channels = in_.plain ? channels.count : in_.Adjacent(channel, channels.count - c);
-    row.in = image + in_.Offset(channel, y * width_ + left + first * step);
+    row.in = view.image<uint8_t>(image) + in.Offset(channel, y * width_ + left + first * step);
     row.out = to + first * column_bytes + c * number_bytes_;
     widen_(row);
   }
@@ -44,7 +45,7 @@ void StorePixels(const BufferedPixels<uint8_t>& from, const ByteImage& image,
     return transposed({.in = buffer,
                        .in_step = lanes,
                        .out = to + image.Offset(channels.first, pixels.first),
-                       .out_step = image.dims.pixels(),
+                       .out_step = image.block_step,
                        .pixels = pixels.count,
                        .channels = channels.count});
   }

@@ -19,9 +19,15 @@ struct ElementRange {
 // Where channels and pixels of an image lie, in elements.
 struct ByteImage {
   ByteImage(const Shape& shape, const Layout& layout)
-      : dims(BlockDimsOf(shape, layout)), plain(layout.is_nchw()) {}
+      : dims(BlockDimsOf(shape, layout)), plain(layout.is_nchw()), block_step(dims.block_floats()) {}
+  // The same in a view, whose blocks are shifted by so many elements (InputView::block_shift).
+  ByteImage Shifted(int64_t block_shift) const {
+    ByteImage image = *this;
+    image.block_step += block_shift;
+    return image;
+  }
   int64_t Offset(int64_t channel, int64_t pixel) const {
-    return (channel / dims.lanes * dims.pixels() + pixel) * dims.lanes + channel % dims.lanes;
+    return channel / dims.lanes * block_step + pixel * dims.lanes + channel % dims.lanes;
   }
   // Adjacent channels from this one on, at most `count`.
   int64_t Adjacent(int64_t channel, int64_t count) const {
@@ -32,6 +38,7 @@ struct ByteImage {
   }
   const BlockDims dims;
   const bool plain;
+  int64_t block_step;  // from one block of channels to the next
 };
 
 // Rows of a convolution's input with their padding, as the numbers of pixels.h.
@@ -51,10 +58,10 @@ class RowWidener {
   // What stands for zero among bytes without a sign.
   uint8_t zero() const { return zero_; }
 
-  // Every `step`-th column from `left` on, `columns` of them, of row y of these channels. Columns are `width`
-  // numbers apart in `to`.
-  void Widen(const uint8_t* image, const ElementRange& channels, int64_t y, int64_t left, int64_t step,
-             int64_t columns, int64_t width, std::byte* to) const;
+  // Every `step`-th column from `left` on, `columns` of them, of row y of these channels of an image. Columns
+  // are `width` numbers apart in `to`.
+  void Widen(const InputView& view, int64_t image, const ElementRange& channels, int64_t y, int64_t left,
+             int64_t step, int64_t columns, int64_t width, std::byte* to) const;
 
  private:
   const int64_t height_, width_;

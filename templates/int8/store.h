@@ -23,24 +23,26 @@ class QuantizedStore {
   void Store(QuantizedPixels pixels, const ElementRange& channels, const ElementRange& places,
              const KernelArgs& args, int64_t image, const Compute& compute) const {
     pixels.channels = channels.count;
-    if (reals_) return StoreReals(pixels, channels, places, args.output.image<float>(image), compute);
-    const uint8_t* const residual = sum_ ? args.inputs[1].image<uint8_t>(image) : nullptr;
-    StoreBytes(pixels, channels, places, residual, args.output.image<uint8_t>(image), compute);
+    if (reals_) return StoreReals(pixels, channels, places, args.output, image, compute);
+    StoreBytes(pixels, channels, places, args, image, compute);
   }
 
  private:
   template <typename Compute>
   void StoreBytes(QuantizedPixels pixels, const ElementRange& channels, const ElementRange& places,
-                  const uint8_t* residual, uint8_t* image, const Compute& compute) const {
+                  const KernelArgs& args, int64_t image, const Compute& compute) const {
     const bool whole = channels.count == lanes_;
-    if (out_.AreAdjacent(channels) && (whole || masks_)) {
-      const int64_t at = out_.Offset(channels.first, places.first);
+    const ByteImage out = out_.Shifted(args.output.block_shift);
+    const ByteImage added = out_.Shifted(sum_ ? args.inputs[1].block_shift : 0);
+    const uint8_t* const residual = sum_ ? args.inputs[1].image<uint8_t>(image) : nullptr;
+    auto* const to = args.output.image<uint8_t>(image);
+    if (out.AreAdjacent(channels) && (whole || masks_)) {
       pixels.count = places.count;
-      pixels.out = image + at;
-      pixels.out_step = pixels.sum.step = out_.dims.lanes;
-      if (sum_) pixels.sum.residual = residual + at;
+      pixels.out = to + out.Offset(channels.first, places.first);
+      pixels.out_step = pixels.sum.step = out.dims.lanes;
+      if (sum_) pixels.sum.residual = residual + added.Offset(channels.first, places.first);
       compute(pixels, int64_t{0});
-      return ZeroLanesAfter(out_, channels, places, 1, reinterpret_cast<std::byte*>(image));
+      return ZeroLanesAfter(out, channels, places, 1, reinterpret_cast<std::byte*>(to));
     }
     alignas(64) uint8_t buffer[kPiecePixels * kMaxLanes];
     alignas(64) uint8_t addends[kPiecePixels * kMaxLanes];
@@ -51,21 +53,23 @@ class QuantizedStore {
       pixels.sum.residual = addends;
     }
     ForEachPiece(pixels, places, [&](const ElementRange& piece) {
-      if (sum_) BufferedPixels<uint8_t>{addends, lanes_, channels, piece}.CopyFrom(out_, residual);
+      if (sum_) BufferedPixels<uint8_t>{addends, lanes_, channels, piece}.CopyFrom(added, residual);
       compute(pixels, piece.first - places.first);
-      StorePixels({buffer, lanes_, channels, piece}, out_, store_channel_rows_, image);
+      StorePixels({buffer, lanes_, channels, piece}, out, store_channel_rows_, to);
     });
   }
 
   template <typename Compute>
   void StoreReals(QuantizedPixels pixels, const ElementRange& channels, const ElementRange& places,
-                  float* image, const Compute& compute) const {
+                  const OutputView& view, int64_t image, const Compute& compute) const {
+    const ByteImage out = out_.Shifted(view.block_shift / int64_t{sizeof(float)});
+    auto* const to = view.image<float>(image);
     alignas(64) float buffer[kPiecePixels * kMaxLanes];
     pixels.reals = buffer;
     ForEachPiece(pixels, places, [&](const ElementRange& piece) {
       compute(pixels, piece.first - places.first);
-      BufferedPixels<float>{buffer, lanes_, channels, piece}.CopyTo(out_, image);
-      ZeroLanesAfter(out_, channels, piece, sizeof(float), reinterpret_cast<std::byte*>(image));
+      BufferedPixels<float>{buffer, lanes_, channels, piece}.CopyTo(out, to);
+      ZeroLanesAfter(out, channels, piece, sizeof(float), reinterpret_cast<std::byte*>(to));
     });
   }
 

@@ -81,7 +81,11 @@ TaskGrid GridOf(const Schedule& g) {
   const auto chunks = static_cast<int64_t>(product.chunks.size());
   switch (g.config.partition) {
     case Partition::kBlocks:
-      return {.images = g.workload.mb, .rows = g.image_blocks};
+      return {.images = g.workload.mb,
+              .rows = g.image_blocks,
+              .height = g.workload.oh,
+              .row_units = g.workload.ow,
+              .part_units = 2 * g.config.block()};
     case Partition::kOutChannels:
       return {.channels = chunks,
               .rows = g.blocks(),

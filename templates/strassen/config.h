@@ -113,7 +113,7 @@ int64_t CountPairs(const ConvWorkload& workload);
 // One product over a row of `pairs` as a 1x1 conv.
 ConvWorkload ProductOf(const ConvWorkload& workload, int64_t pairs);
 
-// Tasks take pixels of both halves of an image at a time: they have no rows.
+// Blocks are pixels side by side; tasks of all of an image's blocks have no rows.
 TaskGrid GridOf(const Schedule& schedule);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);

@@ -130,21 +130,24 @@ void MergeProducts(Schedule& g) {
 
 int64_t Schedule::InVectorOffset(int64_t vector, int64_t block_shift) const {
   const int64_t channel = vector * vector_floats;
-  return ImageStrides(in, workload.ic, workload.ih, workload.iw).ChannelOffset(channel) +
-         channel / in.BlockFor(workload.ic) * block_shift;
+  return ImageStrides(in, workload.ic, workload.ih, workload.iw).ChannelOffset(channel, block_shift);
 }
 
 int64_t Schedule::OutVectorOffset(int64_t vector, int64_t block_shift) const {
   const int64_t channel = vector * vector_floats;
-  return ImageStrides(out, workload.oc, workload.oh, workload.ow).ChannelOffset(channel) +
-         channel / out.BlockFor(workload.oc) * block_shift;
+  return ImageStrides(out, workload.oc, workload.oh, workload.ow).ChannelOffset(channel, block_shift);
 }
 
 TaskGrid GridOfBlocks(const Schedule& g, int64_t channel_parts) {
   // A block takes block_tiles * tile units where a row of pixels has as many units as a row of tiles has
-  // tiles. Blocks of several images have no rows.
+  // tiles. Blocks that are of several images have no rows, nor do tasks that are not image by image.
+  const int64_t images = g.workload.mb, image_tiles = g.rows * g.columns;
   TaskGrid grid = {.channels = channel_parts, .rows = CeilDiv(g.tiles, g.block_tiles)};
-  if (g.workload.mb > 1) return grid;
+  if (images > 1) {
+    if (channel_parts > 1 || image_tiles % g.block_tiles != 0) return grid;
+    grid.images = images;
+    grid.rows = image_tiles / g.block_tiles;
+  }
   grid.height = g.workload.oh;
   grid.row_units = g.columns;
   grid.part_units = g.block_tiles * g.config.tile;

@@ -201,7 +201,8 @@ const ConvTemplate& WinogradInt8Template() {
                                                                    .supports = winograd_int8::Supports,
                                                                    .space = winograd_int8::Space,
                                                                    .preset = winograd_int8::Default,
-                                                                   .read = winograd_int8::ReadSchedule});
+                                                                   .read = winograd_int8::ReadSchedule,
+                                                                   .shifts_blocks = true});
   return instance;
 }
 

@@ -33,6 +33,7 @@ class WinogradKernel : public ConvKernel {
 
   TaskGrid Grid(int) const override { return plan_.Grid(); }
   int64_t Tasks(int stage) const override { return Grid(stage).tasks(); }
+  bool ShiftsBlocks() const override { return true; }
   int64_t ScratchBytes(int threads) const override { return threads * plan_.ThreadBytes(); }
   std::span<const std::byte> PackedWeights() const override { return parameters_.weights(); }
 
@@ -46,7 +47,7 @@ class WinogradKernel : public ConvKernel {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t block = task % plan_.blocks;
       const Part part = PartOf(task / plan_.blocks);
-      if (part != held) Transform(args.inputs[0].image<uint8_t>(part.image), part, scratch);
+      if (part != held) Transform(args.inputs[0], part, scratch);
       held = part;
       Multiply(part, block, scratch);
       StoreOutputs(args, part, block, scratch);
@@ -76,11 +77,12 @@ class WinogradKernel : public ConvKernel {
     return part;
   }
 
-  void Transform(const uint8_t* image, const Part& part, const Scratch& scratch) const {
+  void Transform(const InputView& view, const Part& part, const Scratch& scratch) const {
     const int64_t columns = 2 * part.columns + 2, row_step = columns * plan_.channels;
     for (int64_t row = 0; row < 2 * part.rows + 2; ++row) {
-      rows_.Widen(image, {0, plan_.conv.ic}, 2 * part.y - plan_.conv.ph + row, 2 * part.x - plan_.conv.pw, 1,
-                  columns, plan_.channels, reinterpret_cast<std::byte*>(scratch.input + row * row_step));
+      rows_.Widen(view, part.image, {0, plan_.conv.ic}, 2 * part.y - plan_.conv.ph + row,
+                  2 * part.x - plan_.conv.pw, 1, columns, plan_.channels,
+                  reinterpret_cast<std::byte*>(scratch.input + row * row_step));
     }
     for (int64_t row = 0; row < part.rows; ++row) {
       transform_windows_({.in = scratch.input + 2 * row * row_step,

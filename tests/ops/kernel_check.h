@@ -1,5 +1,6 @@
 // Fast kernels against their op's Reference: in each layout the op claims, for each instruction set up to the
-// machine's, with images spread apart, between guard pages, from NaN-filled outputs.
+// machine's, with images spread apart, and blocks where kernels may be in regions, between guard pages, from
+// NaN-filled outputs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,15 +32,31 @@ struct KernelCase {
   float low = -4, high = 4;
 };
 
-// Where a plain element lies in a spread buffer of `layout`.
+// Whether a kernel may be in a region whose tensors are not all there, which takes views of shifted blocks.
+inline bool MayBeShifted(const Kernel& kernel, const Shape& result) {
+  return kernel.ShiftsBlocks() && result.size() == 4 && result[2] > 1 && kernel.Stages() == 1 &&
+         kernel.Grid(0).GivesRows(result[0], result[2]);
+}
+
+// Where a plain element lies in a spread buffer of `layout`, whose blocks are `shift` floats further apart
+// where images have rows.
 class KernelPlacement {
  public:
-  KernelPlacement(const Shape& shape, const Layout& layout)
-      : shape_(shape), layout_(layout), image_(BatchStride(shape, layout)) {}
+  KernelPlacement(const Shape& shape, const Layout& layout, int64_t shift = 0)
+      : shape_(shape),
+        layout_(layout),
+        shift_(shape.size() == 4 ? shift : 0),
+        blocks_(shift_ == 0 ? 1 : std::max<int64_t>(layout.Blocks(shape[1]), 1)),
+        block_(BatchStride(shape, layout) / blocks_),
+        image_(blocks_ * (block_ + shift_) - shift_) {}
   int64_t images() const { return shape_.empty() ? 1 : shape_[0]; }
   int64_t stride() const { return image_ + kGap; }
   int64_t floats() const { return images() * stride(); }
-  int64_t image() const { return image_; }
+  int64_t shift() const { return shift_; }
+  bool IsGap(int64_t at) const {
+    const int64_t in_image = at % stride();
+    return in_image >= image_ || in_image % (block_ + shift_) >= block_;
+  }
 
   int64_t Offset(int64_t index) const {
     int64_t dense = index;
@@ -48,28 +65,28 @@ class KernelPlacement {
       dense = ElementOffset(
           d, layout_, {index / (d.c * d.h * d.w), index / (d.h * d.w) % d.c, index / d.w % d.h, index % d.w});
     }
-    return dense / image_ * stride() + dense % image_;
+    const int64_t block = dense / block_;
+    return block / blocks_ * stride() + block % blocks_ * (block_ + shift_) + dense % block_;
   }
 
  private:
   Shape shape_;
   Layout layout_;
-  int64_t image_;
+  int64_t shift_, blocks_, block_, image_;
 };
 
 // The tensor in `layout`, padding zero, gaps NaN.
-inline std::unique_ptr<GuardedTensor> SpreadOut(const Tensor& tensor, const Layout& layout, Guard guard) {
-  const KernelPlacement place(tensor.shape(), layout);
+inline std::unique_ptr<GuardedTensor> SpreadOut(const Tensor& tensor, const KernelPlacement& place,
+                                                Guard guard) {
   auto buffer = std::make_unique<GuardedTensor>(place.floats(), guard);
-  for (int64_t n = 0; n < place.images(); ++n)
-    std::fill_n(buffer->data() + n * place.stride(), place.image(), 0.0f);
+  for (int64_t at = 0; at < place.floats(); ++at)
+    if (!place.IsGap(at)) (*buffer)[at] = 0;
   for (int64_t i = 0; i < tensor.size(); ++i) (*buffer)[place.Offset(i)] = tensor.floats()[i];
   return buffer;
 }
 
-inline void ExpectMatches(const Tensor& want, const GuardedTensor& got, const Layout& layout,
+inline void ExpectMatches(const Tensor& want, const GuardedTensor& got, const KernelPlacement& place,
                           double tolerance) {
-  const KernelPlacement place(want.shape(), layout);
   std::vector<bool> seen(got.size());
   for (int64_t i = 0; i < want.size(); ++i) {
     const int64_t at = place.Offset(i);
@@ -80,10 +97,10 @@ inline void ExpectMatches(const Tensor& want, const GuardedTensor& got, const La
   }
   for (int64_t at = 0; at < got.size(); ++at) {
     if (seen[at]) continue;
-    if (at % place.stride() < place.image()) {
-      ASSERT_EQ(got[at], 0) << "padding at " << at;
-    } else {
+    if (place.IsGap(at)) {
       ASSERT_TRUE(std::isnan(got[at])) << "gap at " << at;
+    } else {
+      ASSERT_EQ(got[at], 0) << "padding at " << at;
     }
   }
   ASSERT_TRUE(got.SlackIntact());
@@ -112,34 +129,46 @@ struct KernelSetting {
 inline void RunCase(const KernelCase& c, const std::vector<Tensor>& inputs, const Tensor& want,
                     const KernelSetting& setting) {
   const auto kernel = c.op->MakeKernel({c.inputs, want.shape(), setting.layout, setting.cpu});
+  const bool shifts = setting.guard == Guard::kAfter && MayBeShifted(*kernel, want.shape());
   std::vector<std::unique_ptr<GuardedTensor>> buffers;
   std::vector<InputView> views;
+  const auto input_of = [](const GuardedTensor& buffer, const KernelPlacement& place) {
+    InputView view = buffer.input_view(place.stride());
+    view.block_shift = place.shift() * int64_t{sizeof(float)};
+    return view;
+  };
   for (const Tensor& input : inputs) {
-    buffers.push_back(SpreadOut(input, setting.layout, setting.guard));
-    views.push_back(buffers.back()->input_view(KernelPlacement(input.shape(), setting.layout).stride()));
+    const KernelPlacement place(input.shape(), setting.layout, shifts ? 3 + std::ssize(views) : 0);
+    buffers.push_back(SpreadOut(input, place, setting.guard));
+    views.push_back(input_of(*buffers.back(), place));
   }
-  const KernelPlacement place(want.shape(), setting.layout);
+  const KernelPlacement place(want.shape(), setting.layout, shifts ? 9 : 0);
+  const auto output_of = [&](GuardedTensor& buffer) {
+    OutputView view = buffer.output_view(place.stride());
+    view.block_shift = place.shift() * int64_t{sizeof(float)};
+    return view;
+  };
   GuardedTensor output(place.floats(), setting.guard);
   for (auto& buffer : buffers) buffer->MakeReadOnly();
-  RunInShares(*kernel, {views, output.output_view(place.stride()), nullptr});
-  ExpectMatches(want, output, setting.layout, c.tolerance);
+  RunInShares(*kernel, {views, output_of(output), nullptr});
+  ExpectMatches(want, output, place, c.tolerance);
   for (const Split split : {Split::kRows, Split::kChannels, Split::kImages}) {
     for (const int threads : {2, 7}) {
       if (!kernel->Grid(kernel->Stages() - 1).Can(split)) continue;
       SCOPED_TRACE(testing::Message() << threads << " threads by " << SplitName(split));
       GuardedTensor again(place.floats(), setting.guard);
-      RunInShares(*kernel, {views, again.output_view(place.stride()), nullptr}, split, threads);
-      ExpectMatches(want, again, setting.layout, c.tolerance);
+      RunInShares(*kernel, {views, output_of(again), nullptr}, split, threads);
+      ExpectMatches(want, again, place, c.tolerance);
     }
   }
   for (size_t slot = 0; slot < inputs.size(); ++slot) {
     if (!c.op->InPlaceOk(static_cast<int>(slot)) || c.inputs[slot] != want.shape()) continue;
     SCOPED_TRACE("in place of input " + std::to_string(slot));
-    const auto shared = SpreadOut(inputs[slot], setting.layout, setting.guard);
+    const auto shared = SpreadOut(inputs[slot], place, setting.guard);
     std::vector<InputView> in_place = views;
-    in_place[slot] = shared->input_view(place.stride());
-    RunInShares(*kernel, {in_place, shared->output_view(place.stride()), nullptr});
-    ExpectMatches(want, *shared, setting.layout, c.tolerance);
+    in_place[slot] = input_of(*shared, place);
+    RunInShares(*kernel, {in_place, output_of(*shared), nullptr});
+    ExpectMatches(want, *shared, place, c.tolerance);
   }
 }
 

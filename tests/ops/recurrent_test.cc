@@ -121,7 +121,7 @@ void CheckCase(const RecurrentCase& made, int cores) {
       for (const int threads : {1, 2, 3}) {
         GuardedTensor output(place.floats(), guard);
         RunInShares(*kernel, {views, output.output_view(place.stride()), nullptr}, Split::kEven, threads);
-        ExpectMatches(want, output, Layout::Nchw(), 16 * rounding);
+        ExpectMatches(want, output, place, 16 * rounding);
         if (testing::Test::HasFatalFailure()) return;
       }
     }

@@ -20,16 +20,21 @@ Tensor Stored(const Shape& shape, const std::vector<T>& values) {
   return tensor;
 }
 
-// A plain tensor's elements in `layout`, images kGapBytes apart, in guarded memory.
+// A plain tensor's elements in `layout`, images kGapBytes apart, blocks of images `block_shift` bytes, in
+// guarded memory.
 struct SpreadTensor {
-  SpreadTensor(const Tensor& plain, const Layout& order, Guard guard, bool filled)
+  SpreadTensor(const Tensor& plain, const Layout& order, Guard guard, bool filled, int64_t block_shift = 0)
       : tensor(plain),
         layout(order.WithType(plain.type())),
-        stride(BatchBytes(plain.shape(), layout) + kGapBytes),
+        shift(plain.shape().size() == 4 ? block_shift : 0),
+        blocks(shift == 0 ? 1 : std::max<int64_t>(layout.Blocks(plain.shape()[1]), 1)),
+        block_bytes(BatchBytes(plain.shape(), layout) / blocks),
+        stride(blocks * (block_bytes + shift) - shift + kGapBytes),
         images(plain.shape().empty() ? 1 : plain.shape()[0]),
         buffer(CeilDiv(size_bytes(), int64_t{sizeof(float)}), guard) {
     if (!filled) return;
-    for (int64_t n = 0; n < images; ++n) std::memset(bytes() + n * stride, 0, stride - kGapBytes);
+    for (int64_t at = 0; at < size_bytes(); ++at)
+      if (!IsGap(at)) bytes()[at] = std::byte{0};
     for (int64_t i = 0; i < tensor.size(); ++i)
       std::memcpy(bytes() + Offset(i), tensor.raw() + i * size(), size());
   }
@@ -44,16 +49,21 @@ struct SpreadTensor {
       dense = ElementOffset(
           d, layout, {index / (d.c * d.h * d.w), index / (d.h * d.w) % d.c, index / d.w % d.h, index % d.w});
     }
-    const int64_t image = BatchStride(tensor.shape(), layout);
-    return dense / image * stride + dense % image * size();
+    const int64_t block = dense * size() / block_bytes, in_block = dense * size() % block_bytes;
+    return block / blocks * stride + block % blocks * (block_bytes + shift) + in_block;
   }
+  bool IsGap(int64_t at) const {
+    const int64_t in_image = at % stride;
+    return in_image >= stride - kGapBytes || in_image % (block_bytes + shift) >= block_bytes;
+  }
+  InputView input() { return {bytes(), stride, shift}; }
+  OutputView output() { return {bytes(), stride, shift}; }
   // Every element as the tensor has it, padding zero, gaps as they were.
   void ExpectHoldsTensor() {
     std::vector<std::byte> want(size_bytes()), filler(4);
     const float nan = std::numeric_limits<float>::quiet_NaN();
     std::memcpy(filler.data(), &nan, 4);
-    for (int64_t at = 0; at < std::ssize(want); ++at)
-      want[at] = at % stride < stride - kGapBytes ? std::byte{0} : filler[at % 4];
+    for (int64_t at = 0; at < std::ssize(want); ++at) want[at] = IsGap(at) ? filler[at % 4] : std::byte{0};
     for (int64_t i = 0; i < tensor.size(); ++i)
       std::memcpy(&want[Offset(i)], tensor.raw() + i * size(), size());
     for (int64_t at = 0; at < std::ssize(want); ++at)
@@ -63,7 +73,7 @@ struct SpreadTensor {
 
   const Tensor& tensor;
   const Layout layout;
-  const int64_t stride, images;
+  const int64_t shift, blocks, block_bytes, stride, images;
   GuardedTensor buffer;
 };
 
@@ -93,21 +103,24 @@ inline void CheckTypedKernel(const Op& op, const std::vector<Tensor>& inputs,
         SCOPED_TRACE(op.Signature() + " of " + ShapeToString(shapes[0]) + " in " + layout.ToString() +
                      " on " + std::string(IsaName(cpu.isa)) + (cpu.vnni ? " with VNNI" : ""));
         const auto kernel = make(op, {shapes, want.shape(), layout.WithType(want.type()), cpu, types});
+        const bool shifts = guard == Guard::kAfter && MayBeShifted(*kernel, want.shape());
+        const int64_t shift = shifts ? 24 : 0;
         std::vector<std::unique_ptr<SpreadTensor>> spread;
         std::vector<InputView> views;
         for (const Tensor& input : inputs) {
-          spread.push_back(std::make_unique<SpreadTensor>(input, layout, guard, true));
-          views.push_back({spread.back()->bytes(), spread.back()->stride});
+          spread.push_back(
+              std::make_unique<SpreadTensor>(input, layout, guard, true, shift * (2 + std::ssize(views))));
+          views.push_back(spread.back()->input());
           spread.back()->buffer.MakeReadOnly();
         }
-        SpreadTensor out(want, layout, guard, false);
-        RunInShares(*kernel, {views, {out.bytes(), out.stride}, nullptr});
+        SpreadTensor out(want, layout, guard, false, shift);
+        RunInShares(*kernel, {views, out.output(), nullptr});
         out.ExpectHoldsTensor();
         for (const Split split : {Split::kRows, Split::kChannels, Split::kImages}) {
           if (!kernel->Grid(kernel->Stages() - 1).Can(split)) continue;
           SCOPED_TRACE(SplitName(split));
-          SpreadTensor again(want, layout, guard, false);
-          RunInShares(*kernel, {views, {again.bytes(), again.stride}, nullptr}, split);
+          SpreadTensor again(want, layout, guard, false, shift);
+          RunInShares(*kernel, {views, again.output(), nullptr}, split);
           again.ExpectHoldsTensor();
         }
         if (testing::Test::HasFatalFailure()) return;

@@ -20,8 +20,8 @@ class CopiedBytes final : public amx::InputCopy {
   void Copy(const std::byte* image, const WindowTile& tile, std::byte* to) const override {
     const ElementRange channels{tile.group * plan_.group_in, plan_.group_in};
     plan_.ForEachWidenedPart(tile, [&](const WindowPlan::WidenedPart& part) {
-      rows_.Widen(reinterpret_cast<const uint8_t*>(image), channels, part.y, part.left, plan_.column_step,
-                  part.columns, plan_.pixel_numbers, to + part.offset);
+      rows_.Widen({.data = image}, 0, channels, part.y, part.left, plan_.column_step, part.columns,
+                  plan_.pixel_numbers, to + part.offset);
     });
   }
 

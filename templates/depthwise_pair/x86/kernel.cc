@@ -27,6 +27,7 @@ class PointwiseRows {
     const float* source = nullptr;
     float* output = nullptr;  // which need not exist in memory if that channel's chunk is not computed
     const float* residual = nullptr;
+    int64_t source_shift = 0, output_shift = 0, residual_shift = 0;  // from block to block (InputView)
   };
   // Computes one chunk of output channels of the row that the schedule describes.
   void Run(const Row& row, int64_t chunk) const;
@@ -48,15 +49,21 @@ PointwiseRows::PointwiseRows(const direct::Schedule& schedule, const Target& cpu
 }
 
 void PointwiseRows::Run(const Row& row, int64_t chunk) const {
-  const int64_t out = schedule_.OutChannelOffset(schedule_.chunks[chunk].first_channel);
+  const int64_t channel = schedule_.chunks[chunk].first_channel;
+  const int64_t out = schedule_.OutChannelOffset(channel);
+  const int64_t block = channel / schedule_.out.BlockFor(schedule_.workload.oc);
   direct::RowArgs args = kernels_.Args();
   args.source = row.source;
   args.weights = packed_.weights.floats() + packed_.offsets[chunk];
-  args.output = BytesPast(row.output, out);
-  if (schedule_.workload.post.sum) args.residual = BytesPast(row.residual, out);
+  args.output = BytesPast(row.output, out + block * row.output_shift);
+  args.next_out_block += row.output_shift;
+  if (schedule_.workload.post.sum) {
+    args.residual = BytesPast(row.residual, out + block * row.residual_shift);
+    args.next_residual_block += row.residual_shift;
+  }
   args.bias = packed_.bias.floats() + packed_.bias_offsets[chunk];
   args.kernel_rows = 1;
-  args.next_block = schedule_.in_block_bytes;
+  args.next_block = schedule_.in_block_bytes + row.source_shift;
   kernels_.At(chunk, 0)(&args);
 }
 
@@ -73,6 +80,7 @@ class PairKernel : public ConvKernel {
 
   int64_t Tasks(int) const override { return Grid(0).tasks(); }
   TaskGrid Grid(int) const override { return GridOf(schedule_); }
+  bool ShiftsBlocks() const override { return true; }
   int64_t ScratchBytes(int threads) const override {
     return threads * schedule_.scratch_floats() * kFloatBytes;
   }
@@ -83,7 +91,11 @@ class PairKernel : public ConvKernel {
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t n = task / row_blocks / parts;
       depthwise::Planes::Image image = {args.inputs[0].image<float>(n), args.output.image<float>(n)};
-      if (args.inputs.size() > 1) image.residual = args.inputs[1].image<float>(n);
+      image.source_shift = args.inputs[0].block_shift, image.output_shift = args.output.block_shift;
+      if (args.inputs.size() > 1) {
+        image.residual = args.inputs[1].image<float>(n);
+        image.residual_shift = args.inputs[1].block_shift;
+      }
       const Task now = {task / row_blocks % parts, task % row_blocks};
       depthwise_first() ? RunDepthwiseFirst(image, now, scratch) : RunPointwiseFirst(image, now, scratch);
     }
@@ -108,10 +120,14 @@ class PairKernel : public ConvKernel {
     const depthwise::RowGeometry& rows = schedule_.depthwise.rows;
     const int64_t first_row = schedule_.MiddleRows(task.row_block).first;
     float* middle = BytesPast(scratch, -first_row * rows.out_row_bytes);
-    planes_.Run({image.source, middle, nullptr}, 0, schedule_.depthwise.vectors, task.row_block);
+    planes_.Run({.source = image.source, .output = middle, .source_shift = image.source_shift}, 0,
+                schedule_.depthwise.vectors, task.row_block);
     const int64_t offset = first_row * rows.workload.ow * schedule_.pointwise.out_pixel_bytes;
-    const PointwiseRows::Row row = {scratch, BytesPast(image.output, offset),
-                                    BytesPast(image.residual, offset)};
+    const PointwiseRows::Row row = {.source = scratch,
+                                    .output = BytesPast(image.output, offset),
+                                    .residual = BytesPast(image.residual, offset),
+                                    .output_shift = image.output_shift,
+                                    .residual_shift = image.residual_shift};
     const RowRange chunks = schedule_.Chunks(task.part);
     for (int64_t chunk = chunks.first; chunk < chunks.last; ++chunk) pointwise_.Run(row, chunk);
   }
@@ -133,12 +149,15 @@ class PairKernel : public ConvKernel {
       for (int64_t row = middle_rows.first; row < middle_rows.last; row += schedule_.config.mid_rows) {
         // The last call may overlap the one before.
         const int64_t now = std::min(row, middle_rows.last - schedule_.config.mid_rows);
-        pointwise_.Run({BytesPast(image.source, now * source_row_bytes),
-                        BytesPast(middle, now * rows.in_row_bytes), nullptr},
+        pointwise_.Run({.source = BytesPast(image.source, now * source_row_bytes),
+                        .output = BytesPast(middle, now * rows.in_row_bytes),
+                        .source_shift = image.source_shift},
                        chunk);
       }
     }
-    planes_.Run({middle, image.output, image.residual}, first_vector, vectors, task.row_block);
+    depthwise::Planes::Image planes = image;
+    planes.source = middle, planes.source_shift = 0;
+    planes_.Run(planes, first_vector, vectors, task.row_block);
   }
 
   Schedule schedule_;

@@ -25,6 +25,8 @@ struct TileArgs {
   const float* residual = nullptr;  // like output
   const float* bias = nullptr;      // of the chunk's first channel
   uint64_t rows_inside = 0;         // bit i: row i of InputRowsOf(workload, rows) lies inside the input
+  int64_t source_plane = 0;         // bytes from a channel to the next one
+  int64_t output_plane = 0, residual_plane = 0;
 };
 using TileKernel = void (*)(const TileArgs*);
 
@@ -48,7 +50,9 @@ class Generator : public x86::VectorCode {
   Xbyak::Xmm Accumulator(int64_t output, int64_t row, int vector) const {
     return Vector(static_cast<int>((output * variant_.rows + row) * vectors_ + vector));
   }
-  Xbyak::Address OutputAt(const Xbyak::Reg64& base, int64_t output, int64_t row, int vector) const;
+  // Has kPlane point to this output's plane, the last one's or the first, and base where the first one lies.
+  void NextPlane(const Xbyak::Reg64& base, int64_t output, size_t step);
+  Xbyak::Address InPlane(int64_t row, int vector) const;
   Xbyak::Xmm Mask() const { return Vector(plan_.mask); }  // for AVX2
   bool IsPartial(const TileRun& tile, int vector) const {
     return schedule_.RealLanes(tile.first + vector) < schedule_.config.lanes;
@@ -76,7 +80,7 @@ using Xbyak::Address;
 using Xbyak::Reg64;
 using Xbyak::Xmm;
 
-// General registers by purpose. The only argument arrives in rdi; rbx, r12 and r13 are the caller's.
+// General registers by purpose. The only argument arrives in rdi; kSaved are the caller's.
 const Reg64 kArgs(Xbyak::Operand::RDI);
 const Reg64 kBias(Xbyak::Operand::RDI);  // once the arguments are read
 const Reg64 kSource(Xbyak::Operand::RSI);
@@ -88,14 +92,20 @@ const Reg64 kTilesLeft(Xbyak::Operand::R10);
 const Reg64 kSourceNow(Xbyak::Operand::R11);
 const Reg64 kWeightsNow(Xbyak::Operand::RBX);
 const Reg64 kChannelsLeft(Xbyak::Operand::R12);
-const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::R12)};
+const Reg64 kSourcePlane(Xbyak::Operand::R13);
+const Reg64 kPlaneArgs(Xbyak::Operand::R14);  // the arguments, where steps from plane to plane are read
+const Reg64 kPlane(Xbyak::Operand::R15);
+const Reg64 kSaved[] = {kWeightsNow, kChannelsLeft, kSourcePlane, kPlaneArgs, kPlane};
 
 Generator::Generator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes), schedule_(schedule) {}
 
-Address Generator::OutputAt(const Reg64& base, int64_t output, int64_t row, int vector) const {
-  return ptr[base + Offset(output * schedule_.out_plane_bytes + row * schedule_.out_row_bytes +
-                           vector * vector_bytes())];
+void Generator::NextPlane(const Reg64& base, int64_t output, size_t step) {
+  output == 0 ? mov(kPlane, base) : add(kPlane, ptr[kPlaneArgs + step]);
+}
+
+Address Generator::InPlane(int64_t row, int vector) const {
+  return ptr[kPlane + Offset(row * schedule_.out_row_bytes + vector * vector_bytes())];
 }
 
 void Generator::LoadLanes(const Xmm& to, const Address& from, uint32_t lanes) {
@@ -123,6 +133,8 @@ size_t Generator::Emit(const KernelVariant& variant) {
   mov(kOutput, ptr[kArgs + offsetof(TileArgs, output)]);
   mov(kResidual, ptr[kArgs + offsetof(TileArgs, residual)]);
   mov(kRowsInside, ptr[kArgs + offsetof(TileArgs, rows_inside)]);
+  mov(kSourcePlane, ptr[kArgs + offsetof(TileArgs, source_plane)]);
+  mov(kPlaneArgs, kArgs);
   mov(kBias, ptr[kArgs + offsetof(TileArgs, bias)]);
   for (const TileRun& tile : schedule_.tiles) {
     Repeat(tile.count, kTilesLeft, [&] {
@@ -153,6 +165,7 @@ void Generator::EmitStart(const TileRun& tile) {
   const Xmm bias = Vector(plan_.first_input), loaded = Vector(plan_.first_input + 1);
   for (int64_t output = 0; output < variant_.outputs; ++output) {
     if (post.bias) vbroadcastss(bias, ptr[kBias + Offset(output * kFloatBytes)]);
+    if (post.sum) NextPlane(kResidual, output, offsetof(TileArgs, residual_plane));
     for (int64_t row = 0; row < variant_.rows; ++row) {
       for (int vector = 0; vector < vectors_; ++vector) {
         const Xmm acc = Accumulator(output, row, vector);
@@ -162,7 +175,7 @@ void Generator::EmitStart(const TileRun& tile) {
           Zero(acc);
         }
         if (!post.sum) continue;
-        const Address residual = OutputAt(kResidual, output, row, vector);
+        const Address residual = InPlane(row, vector);
         if (IsPartial(tile, vector)) {
           LoadLanes(loaded, residual, (1U << schedule_.RealLanes(tile.first + vector)) - 1);
           vaddps(acc, acc, loaded);
@@ -203,7 +216,7 @@ void Generator::EmitChannel(const TileRun& tile) {
     L(outside);
   }
   EmitPrefetch();
-  add(kSourceNow, Offset(schedule_.in_plane_bytes));
+  add(kSourceNow, kSourcePlane);
   add(kWeightsNow, Offset(schedule_.WeightBytes(variant_.outputs, schedule_.workload.kh, 0)));
 }
 
@@ -256,9 +269,10 @@ void Generator::EmitFinish(const TileRun& tile) {
     const bool partial = IsPartial(tile, vector);
     if (partial) LoadMask(static_cast<int>(schedule_.RealLanes(tile.first + vector)), Mask());
     for (int64_t output = 0; output < variant_.outputs; ++output) {
+      NextPlane(kOutput, output, offsetof(TileArgs, output_plane));
       for (int64_t row = 0; row < variant_.rows; ++row) {
         const Xmm acc = Accumulator(output, row, vector);
-        const Address to = OutputAt(kOutput, output, row, vector);
+        const Address to = InPlane(row, vector);
         Apply(activation, acc, Vector(plan_.first_input));
         partial ? StorePartial(to, acc, Mask()) : vmovups(to, acc);
       }
@@ -306,6 +320,7 @@ class FewOutputsKernel : public ConvKernel {
 
   int64_t Tasks(int) const override { return Grid(0).tasks(); }
   TaskGrid Grid(int) const override { return GridOf(schedule_); }
+  bool ShiftsBlocks() const override { return true; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     const int64_t chunks = schedule_.chunks(), row_blocks = schedule_.row_blocks();
@@ -344,13 +359,21 @@ class FewOutputsKernel : public ConvKernel {
     TileArgs tile;
     tile.weights = weights_.floats() + first_output * w.ic * w.kh * w.kw;
     tile.bias = bias_.floats() + first_output;
+    tile.source_plane = schedule_.in_plane_bytes + args.inputs[0].block_shift;
+    tile.output_plane = schedule_.out_plane_bytes + args.output.block_shift;
+    float* const output = BytesPast(args.output.image<float>(image), first_output * tile.output_plane);
+    const float* residual = nullptr;
+    if (w.post.sum) {
+      tile.residual_plane = schedule_.out_plane_bytes + args.inputs[1].block_shift;
+      residual = BytesPast(args.inputs[1].image<float>(image), first_output * tile.residual_plane);
+    }
     for (int64_t row = first_row; row < end_row; row += schedule_.config.tile_rows) {
       const bool less_rows = row + schedule_.config.tile_rows > w.oh;
       const int64_t top = row * w.sh - w.ph;
-      const int64_t out_offset = first_output * schedule_.out_plane_bytes + row * schedule_.out_row_bytes;
+      const int64_t out_offset = row * schedule_.out_row_bytes;
       tile.source = BytesPast(args.inputs[0].image<float>(image), top * schedule_.in_row_bytes);
-      tile.output = BytesPast(args.output.image<float>(image), out_offset);
-      if (w.post.sum) tile.residual = BytesPast(args.inputs[1].image<float>(image), out_offset);
+      tile.output = BytesPast(output, out_offset);
+      if (w.post.sum) tile.residual = BytesPast(residual, out_offset);
       tile.rows_inside = RowsInside(less_rows ? last_input_rows_ : input_rows_, top, w.ih);
       kernels_[less_rows ? 1 : 0][less_outputs ? 1 : 0](&tile);
     }

@@ -32,6 +32,7 @@ struct TileArgs {
   const float* residual = nullptr;  // like output
   const float* bias = nullptr;      // one vector
   uint64_t rows_inside = 0;         // bit i: row i of InputRowsOf(workload, rows) lies inside the input
+  int64_t block_shift = 0;          // of the input, where a group lies in several blocks
 };
 using TileKernel = void (*)(const TileArgs*);
 
@@ -99,6 +100,9 @@ const Reg64 kResidual(Xbyak::Operand::R8);
 const Reg64 kRowsInside(Xbyak::Operand::R9);
 const Reg64 kTilesLeft(Xbyak::Operand::R10);
 const Reg64 kBias(Xbyak::Operand::RDI);  // once the arguments are read
+// The caller's, and free only where a group lies in several blocks.
+const Reg64 kBlockShift(Xbyak::Operand::R12);
+
 Generator::Generator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes)
     : VectorCode(cpu, buffer_bytes), schedule_(schedule) {}
 
@@ -115,6 +119,10 @@ size_t Generator::Emit(const KernelVariant& variant) {
   variant_ = variant;
   align(64);
   const size_t start = getSize();
+  if (schedule_.GroupBlocks() > 1) {
+    push(kBlockShift);
+    mov(kBlockShift, ptr[kArgs + offsetof(TileArgs, block_shift)]);
+  }
   mov(kSource, ptr[kArgs + offsetof(TileArgs, source)]);
   mov(kWeights, ptr[kArgs + offsetof(TileArgs, weights)]);
   mov(kOutput, ptr[kArgs + offsetof(TileArgs, output)]);
@@ -129,6 +137,7 @@ size_t Generator::Emit(const KernelVariant& variant) {
       if (schedule_.workload.post.sum) add(kResidual, Offset(tile.width * schedule_.out.pixel_bytes));
     });
   }
+  if (schedule_.GroupBlocks() > 1) pop(kBlockShift);
   vzeroupper();
   ret();
   return start;
@@ -179,6 +188,8 @@ void Generator::EmitRows(const TileRun& tile) {
     if (schedule_.spread == Spread::kIndex) EmitIndex(spread);
     int64_t offset = 0;
     mov(kSourceNow, kSource);
+    for (int64_t block = spread * schedule_.GroupBlocks() / schedule_.spreads(); block > 0; --block)
+      add(kSourceNow, kBlockShift);
     for (size_t i = 0; i < rows.size(); ++i) {
       Xbyak::Label outside;
       if (rows[i].offset > offset)
@@ -389,6 +400,7 @@ class GroupedKernel : public ConvKernel {
 
   int64_t Tasks(int) const override { return Grid(0).tasks(); }
   TaskGrid Grid(int) const override { return GridOf(schedule_); }
+  bool ShiftsBlocks() const override { return true; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     for (int64_t task = range.begin; task < range.end; ++task) RunTask(args, Locate(task));
@@ -418,36 +430,42 @@ class GroupedKernel : public ConvKernel {
     const int64_t end_row = std::min(w.oh, first_row + schedule_.rows_per_task());
     const bool last_vector = task.vector + 1 == schedule_.vectors;
     const bool partial = last_vector && schedule_.partial_lanes > 0;
-    const float* source = BytesPast(args.inputs[0].image<float>(task.image),
-                                    schedule_.in.ChannelOffset(schedule_.FirstInput(task.vector)));
-    float* output = args.output.image<float>(task.image);
-    const int64_t channel = schedule_.out.ChannelOffset(task.vector * schedule_.vector_floats);
+    const InputView& input = args.inputs[0];
+    const float* source =
+        BytesPast(input.image<float>(task.image),
+                  schedule_.in.ChannelOffset(schedule_.FirstInput(task.vector), input.block_shift));
+    const auto offset_in = [&](const auto& view) {
+      return schedule_.out.ChannelOffset(task.vector * schedule_.vector_floats, view.block_shift);
+    };
+    float* output = BytesPast(args.output.image<float>(task.image), offset_in(args.output));
+    const float* residual = nullptr;
+    if (w.post.sum) residual = BytesPast(args.inputs[1].image<float>(task.image), offset_in(args.inputs[1]));
 
     TileArgs tile;
+    tile.block_shift = input.block_shift;
     tile.weights = weights_.floats() + task.vector * schedule_.weights_per_vector();
     tile.bias = bias_.floats() + task.vector * schedule_.vector_floats;
     for (int64_t row = first_row; row < end_row; row += schedule_.config.tile_rows) {
       const bool whole = row + schedule_.config.tile_rows <= w.oh;
       const int64_t top = row * w.sh - w.ph;
-      const int64_t out_offset = channel + row * schedule_.out.row_bytes;
+      const int64_t out_offset = row * schedule_.out.row_bytes;
       tile.source = BytesPast(source, top * schedule_.in.row_bytes);
       tile.output = BytesPast(output, out_offset);
-      if (w.post.sum) {
-        tile.residual = BytesPast(args.inputs[1].image<float>(task.image), out_offset);
-      }
+      if (w.post.sum) tile.residual = BytesPast(residual, out_offset);
       tile.rows_inside = RowsInside(whole ? input_rows_ : last_input_rows_, top, w.ih);
       kernels_[whole ? 0 : 1][partial ? 1 : 0](&tile);
     }
-    if (last_vector) ClearPadding(output, first_row, end_row);
+    if (last_vector) ClearPadding(args.output, task.image, first_row, end_row);
   }
 
   // Vectors that a block has beyond the last channel.
-  void ClearPadding(float* output, int64_t first_row, int64_t end_row) const {
+  void ClearPadding(const OutputView& output, int64_t image, int64_t first_row, int64_t end_row) const {
     for (int64_t i = 0; i < schedule_.zero_vectors; ++i) {
       const int64_t channel = (schedule_.vectors + i) * schedule_.vector_floats;
-      const int64_t first = schedule_.out.ChannelOffset(channel) + first_row * schedule_.out.row_bytes;
+      const int64_t first =
+          schedule_.out.ChannelOffset(channel, output.block_shift) + first_row * schedule_.out.row_bytes;
       for (int64_t pixel = 0; pixel < (end_row - first_row) * schedule_.workload.ow; ++pixel) {
-        std::memset(BytesPast(output, first + pixel * schedule_.out.pixel_bytes), 0,
+        std::memset(BytesPast(output.image<float>(image), first + pixel * schedule_.out.pixel_bytes), 0,
                     static_cast<size_t>(schedule_.vector_floats * schedule_.out.element_bytes));
       }
     }

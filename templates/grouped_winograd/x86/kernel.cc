@@ -225,6 +225,7 @@ class GroupedWinogradKernel : public ConvKernel {
 
   int64_t Tasks(int) const override { return Grid(0).tasks(); }
   TaskGrid Grid(int) const override { return GridOf(g_); }
+  bool ShiftsBlocks() const override { return true; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     float* scratch = args.scratch_at<float>(range.thread * g_.scratch_bytes);

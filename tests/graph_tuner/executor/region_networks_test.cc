@@ -167,6 +167,35 @@ class ImageNetwork {
   Graph graph_;
 };
 
+Record RecordOf(const ConvWorkload& workload, const Target& cpu, const ConvTemplate& conv_template,
+                const Config& config) {
+  Record record;
+  record.target = cpu;
+  record.workload = workload;
+  record.template_name = conv_template.Name();
+  record.config = config;
+  record.layouts = conv_template.Layouts(workload, config);
+  return record;
+}
+
+// The template's random config in bands, of NCHW[block]c; nullopt where a few tries find none.
+std::optional<Record> RecordInBlocks(const ConvWorkload& workload, const Target& cpu,
+                                     const ConvTemplate& conv_template, int64_t block, TestRandom& random) {
+  const ConfigSpace space = conv_template.Space(workload, cpu);
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    std::optional<Config> config = RandomValidConfig(space, random, 100);
+    if (!config) continue;
+    LayoutPair layouts = conv_template.Layouts(workload, *config);
+    layouts.in = Layout::Blocked(block).WithType(layouts.in.type());
+    layouts.out = layouts.in.WithType(workload.bytes ? layouts.out.type() : layouts.in.type());
+    if (layouts != conv_template.Layouts(workload, *config))
+      config = conv_template.WithLayouts(workload, space, *config, layouts);
+    if (config) config = conv_template.InBands(workload, *config, random.Integer(1, 4), cpu);
+    if (config) return RecordOf(workload, cpu, conv_template, *config);
+  }
+  return std::nullopt;
+}
+
 // A random template's random config, of few rows a task where that is a knob; in channels-last where a few
 // tries find such a one.
 std::optional<Record> RandomRecord(const ConvWorkload& workload, const Target& cpu, DataType type,
@@ -185,12 +214,7 @@ std::optional<Record> RandomRecord(const ConvWorkload& workload, const Target& c
       few.Set("rows", random.Integer(1, 4));
       if (space.IndexOf(few) && space.WhyInvalid(few).empty()) config = few;
     }
-    found.emplace();
-    found->target = cpu;
-    found->workload = workload;
-    found->template_name = conv_template.Name();
-    found->config = *config;
-    found->layouts = conv_template.Layouts(workload, *config);
+    found = RecordOf(workload, cpu, conv_template, *config);
     const bool in = found->layouts.in.Blocks(workload.ic) == 1,
                out = found->layouts.out.Blocks(workload.oc) == 1;
     if (in && (out || random.Integer(0, 3) == 0)) return found;
@@ -198,22 +222,26 @@ std::optional<Record> RandomRecord(const ConvWorkload& workload, const Target& c
   return found;
 }
 
-// Some pairs of nodes are fused.
-void FusePairs(const Graph& graph, const Target& cpu, TestRandom& random, Plan& plan) {
-  std::set<NodeId> taken;
+void Fuse(const Graph& graph, const FusablePair& pair, const Record& record, Plan& plan) {
   const auto planned = [&](NodeId id) {
     return std::ranges::find(plan.nodes, graph.node(id).name, &NodePlan::node);
   };
+  NodePlan &first = *planned(pair.first), &conv = *planned(pair.conv);
+  first.fused_into = graph.node(pair.conv).name;
+  first.record.reset();
+  conv.record = record;
+  conv.layouts = record.layouts;
+}
+
+// Some pairs of nodes are fused.
+void FusePairs(const Graph& graph, const Target& cpu, TestRandom& random, Plan& plan) {
+  std::set<NodeId> taken;
   for (const FusablePair& pair : FusablePairs(graph)) {
     if (taken.contains(pair.first) || taken.contains(pair.conv) || random.Integer(0, 1) == 0) continue;
     const std::optional<Record> record = RandomRecord(pair.workload, cpu, DataType::kF32, random);
     if (!record) continue;
     taken.insert({pair.first, pair.conv});
-    NodePlan& first = *planned(pair.first);
-    first.fused_into = graph.node(pair.conv).name;
-    first.record.reset();
-    planned(pair.conv)->record = record;
-    planned(pair.conv)->layouts = record->layouts;
+    Fuse(graph, pair, *record, plan);
   }
 }
 
@@ -286,8 +314,17 @@ class RegionTrials {
       for (size_t i = 0; i < outputs.size(); ++i)
         EXPECT_TRUE(outputs[i] == expected[i]) << "output " << i << Description(*network);
       if (threads > 1) continue;
-      for (size_t i = 0; i < network->steps.size(); ++i)
-        if (network->program.steps[i].region >= 0) ++kinds[network->steps[i].kind];
+      for (size_t i = 0; i < network->steps.size(); ++i) {
+        const Step& step = network->program.steps[i];
+        if (step.region < 0) continue;
+        ++kinds[network->steps[i].kind];
+        const auto rolls_in_blocks = [&](int id) {
+          const Value& value = network->program.values[id];
+          return network->program.buffers[value.buffer].rolls && value.layout.Blocks(value.shape[1]) > 1;
+        };
+        if (rolls_in_blocks(step.write) && std::ranges::any_of(step.reads, rolls_in_blocks))
+          ++kinds[network->steps[i].kind + " in blocks"];
+      }
     }
   }
 
@@ -388,15 +425,8 @@ TEST(RegionNetworks, ComputeTheSameBitsByAnyTemplate) {
           const std::optional<Config> config = RandomValidConfig(space, random, 100);
           if (!config) continue;
           SCOPED_TRACE(testing::Message() << one->Name() << " of " << text << ", " << config->ToString());
-          const Plan plan = PlanOfRecords(graph, cpu, 2, [&](const ConvWorkload&) {
-            Record record;
-            record.target = cpu;
-            record.workload = workload;
-            record.template_name = one->Name();
-            record.config = *config;
-            record.layouts = one->Layouts(workload, *config);
-            return record;
-          });
+          const Plan plan = PlanOfRecords(
+              graph, cpu, 2, [&](const ConvWorkload&) { return RecordOf(workload, cpu, *one, *config); });
           const RegionTrials trials(graph, plan, cpu);
           Plan banded = WithRegion(plan, {"a", "b", "c"}, 1);
           if (trials.Compile(banded, 1)) trials.Compare(std::move(banded), random, kinds);
@@ -411,13 +441,98 @@ TEST(RegionNetworks, ComputeTheSameBitsByAnyTemplate) {
     EXPECT_GT(kinds[kind], 0) << kind;
 }
 
-// Residual blocks of bytes.
-TEST(RegionNetworks, ComputeTheSameBitsOfBytes) {
+// Chains of four convolutions, the last of which may add what the first one computes.
+TEST(RegionNetworks, ComputeTheSameBitsInBlocks) {
   std::map<std::string, int> kinds;
   const Target cpu = TestCpu();
-  for (int seed = 0; seed < CaseCount("TILESMITH_REGION_CASES", 30) && !testing::Test::HasFailure(); ++seed) {
+  if (cpu.isa == Isa::kPortable) GTEST_SKIP() << "portable takes no shifted blocks";
+  TestRandom random(1);
+  for (const char* text :
+       {"mb1ic32ih19iw11oc32oh19ow11kh3ph1+bias+sum+relu", "mb3ic33ih13iw9oc33oh13ow9kh3ph1",
+        "g24mb2ic24ih15iw9oc24oh15ow9kh3ph1+bias+sum", "g8mb1ic32ih15iw9oc32oh15ow9kh3ph1+sum+relu",
+        "g2mb2ic64ih11iw9oc64oh11ow9kh3ph1+bias", "mb1ic3ih17iw12oc3oh17ow12kh3ph1+bias+sum"}) {
+    const ConvWorkload workload = ParseWorkload(text);
+    Graph graph("chain");
+    std::vector<NodeId> chain = {graph.Add(
+        "x", std::make_shared<InputOp>(Shape{workload.mb, workload.ic, workload.ih, workload.iw}), {})};
+    for (const char* name : {"a", "b", "c", "d"}) {
+      std::vector<NodeId> inputs = {chain.back()};
+      if (workload.post.sum) inputs.push_back(chain[chain.size() < 3 ? 0 : chain.size() - 2]);
+      chain.push_back(AddRandomConv(graph, name, text, inputs));
+    }
+    graph.MarkOutput(chain.back());
+    for (const DataType type : {DataType::kF32, DataType::kBf16}) {
+      for (const ConvTemplate* one : ConvTemplatesFor(cpu, workload, type)) {
+        if (!one->ShiftsBlocks() || !one->Supports(workload, cpu).ok) continue;
+        for (int i = 0; i < CaseCount("TILESMITH_REGION_CASES", 10) && !testing::Test::HasFailure(); ++i) {
+          const int64_t block = one->LayoutKnobs().empty() ? 1 : random.Pick(std::vector<int64_t>{8, 16, 32});
+          const std::optional<Record> record = RecordInBlocks(workload, cpu, *one, block, random);
+          if (!record) continue;
+          SCOPED_TRACE(testing::Message()
+                       << one->Name() << " of " << text << ", " << record->config.ToString());
+          const Plan plan = PlanOfRecords(graph, cpu, 2, [&](const ConvWorkload&) { return record; });
+          const RegionTrials trials(graph, plan, cpu);
+          trials.Compare(WithRegion(plan, {"a", "b", "c", "d"}, 1), random, kinds);
+        }
+      }
+    }
+  }
+  SCOPED_TRACE(Text(kinds));
+  for (const char* kind : {"direct", "depthwise", "grouped", "winograd", "grouped_winograd", "few_outputs"})
+    EXPECT_GT(kinds[std::string(kind) + " in blocks"], 0) << kind;
+}
+
+// One pair of a chain is fused.
+TEST(RegionNetworks, ComputeTheSameBitsOfFusedPairsInBlocks) {
+  std::map<std::string, int> kinds;
+  const Target cpu = TestCpu();
+  if (cpu.isa == Isa::kPortable) GTEST_SKIP() << "no pairs";
+  TestRandom random(1);
+  Graph graph("pairs");
+  NodeId x = graph.Add("x", std::make_shared<InputOp>(Shape{2, 40, 17, 9}), {});
+  const std::string dense = "mb2ic40ih17iw9oc40oh17ow9kh3ph1+relu",
+                    point = "mb2ic40ih17iw9oc40oh17ow9kh1+bias",
+                    depthwise = "g40mb2ic40ih17iw9oc40oh17ow9kh3ph1+bias+relu";
+  const std::vector<std::string> texts = {dense, point, depthwise, point, dense};
+  std::set<std::string> region;
+  for (const std::string& text : texts) {
+    const std::string name(1, static_cast<char>('a' + region.size()));
+    region.insert(name);
+    x = AddRandomConv(graph, name, text, {x});
+  }
+  graph.MarkOutput(x);
+  const ConvTemplate& fused = FindConvTemplate("depthwise_pair");
+  for (const FusablePair& pair : FusablePairs(graph)) {
+    if (!fused.Supports(pair.workload, cpu).ok) continue;
+    for (int i = 0; i < CaseCount("TILESMITH_REGION_CASES", 20) && !testing::Test::HasFailure(); ++i) {
+      const int64_t block = random.Pick(std::vector<int64_t>{8, 16, 32});
+      const auto record_of = [&](const ConvWorkload& workload) {
+        const ConvTemplate& one = FindConvTemplate(workload.g > 1 ? "depthwise" : "direct");
+        const std::optional<Record> found = RecordInBlocks(workload, cpu, one, block, random);
+        return found ? found : DefaultRecord(workload, cpu, 2, DefaultStyle::kRows);
+      };
+      const std::optional<Record> record = RecordInBlocks(pair.workload, cpu, fused, block, random);
+      Plan plan = PlanOfRecords(graph, cpu, 2, record_of);
+      if (!record) continue;
+      SCOPED_TRACE(testing::Message() << WorkloadToString(pair.workload) << " " << record->config.ToString());
+      Fuse(graph, pair, *record, plan);
+      const RegionTrials trials(graph, plan, cpu);
+      const Plan banded = WithRegion(plan, region, 1);
+      if (trials.Compile(banded, 1)) trials.Compare(banded, random, kinds);
+    }
+  }
+  EXPECT_GT(kinds["depthwise_pair in blocks"], 0) << Text(kinds);
+}
+
+// Residual blocks of bytes, every other network of blocked layouts, or without VNNI.
+TEST(RegionNetworks, ComputeTheSameBitsOfBytes) {
+  std::map<std::string, int> kinds;
+  for (int seed = 0; seed < CaseCount("TILESMITH_REGION_CASES", 60) && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     TestRandom random(static_cast<uint64_t>(seed));
+    Target cpu = TestCpu();
+    cpu.vnni = cpu.vnni && seed % 4 < 2;
+    const int64_t block = seed % 2 == 0 ? 0 : random.Pick(std::vector<int64_t>{1, 8, 16});
     QuantizedNet net;
     net.seed = static_cast<uint64_t>(seed);
     const int64_t channels = random.Pick(std::vector<int64_t>{8, 12, 16, 33, 64});
@@ -435,13 +550,26 @@ TEST(RegionNetworks, ComputeTheSameBitsOfBytes) {
     const Graph graph = OptimizeGraph(net.graph);
     const Plan plan =
         PlanOfRecords(graph, cpu, 2, [&](const ConvWorkload& workload) -> std::optional<Record> {
+          if (block > 0) {
+            std::vector<const ConvTemplate*> templates = ConvTemplatesFor(cpu, workload);
+            std::erase_if(templates, [&](const ConvTemplate* one) {
+              return !one->ShiftsBlocks() || !one->Supports(workload, cpu).ok;
+            });
+            const ConvTemplate& one = *templates[random.Integer(0, 3) > 0 ? templates.size() - 1 : 0];
+            return RecordInBlocks(workload, cpu, one, block, random);
+          }
           if (random.Integer(0, 3) > 0) return RandomRecord(workload, cpu, DataType::kF32, random);
           return NeedsRecord(workload) ? std::optional(DefaultRecord(workload, cpu, 2)) : std::nullopt;
         });
     RegionTrials(graph, plan, cpu).Run(random, kinds);
   }
   SCOPED_TRACE(Text(kinds));
-  for (const char* kind : {"direct_int8", "QuantizedMaxPool"}) EXPECT_GT(kinds[kind], 0) << kind;
+  for (const char* kind : {"direct_int8", "QuantizedMaxPool"}) {
+    EXPECT_GT(kinds[kind], 0) << kind;
+    EXPECT_GT(kinds[std::string(kind) + " in blocks"], 0) << kind;
+  }
+  for (const char* kind : {"winograd_int8", "QuantizedAveragePool"})
+    EXPECT_GT(kinds[std::string(kind) + " in blocks"], 0) << kind;
 }
 
 Graph ThreeConvs() {
