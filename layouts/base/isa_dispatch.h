@@ -1,9 +1,9 @@
 // Run-time choice among the builds of a *_isa.cc file.
 //
-// CMake compiles each such file once per instruction set, with TILESMITH_ISA set to portable, avx2 or avx512.
-// The file defines its functions inside `namespace tilesmith::TILESMITH_ISA`; it includes no header with
-// inline code (no standard containers), since the linker could keep the AVX-512 copy of that code for every
-// caller.
+// CMake compiles each such file once per instruction set, with TILESMITH_ISA set to portable, portable_fused,
+// avx2 or avx512. The file defines its functions inside `namespace tilesmith::TILESMITH_ISA`; it includes no
+// header with inline code (no standard containers), since the linker could keep the AVX-512 copy of that code
+// for every caller.
 //
 // In the header:  TILESMITH_DECLARE_ISA(void AddRows(const float* a, const float* b, float* out, int64_t n))
 // At the call:    TILESMITH_DISPATCH(cpu.isa, AddRows)(a, b, out, n);
@@ -26,6 +26,9 @@
 #ifdef TILESMITH_X86
 #define TILESMITH_DECLARE_ISA(...) \
   namespace portable {             \
+  __VA_ARGS__;                     \
+  }                                \
+  namespace portable_fused {       \
   __VA_ARGS__;                     \
   }                                \
   namespace avx2 {                 \
@@ -53,10 +56,11 @@
   }(cpu))
 #define TILESMITH_DISPATCH_VNNI(cpu, function) \
   ((cpu).vnni ? &::tilesmith::avx512_vnni::function : TILESMITH_DISPATCH((cpu).isa, function))
-#define TILESMITH_DISPATCH(isa, ...)                                      \
-  ((isa) == ::tilesmith::Isa::kAvx512 ? &::tilesmith::avx512::__VA_ARGS__ \
-   : (isa) == ::tilesmith::Isa::kAvx2 ? &::tilesmith::avx2::__VA_ARGS__   \
-                                      : &::tilesmith::portable::__VA_ARGS__)
+#define TILESMITH_DISPATCH(isa, ...)                                                       \
+  ((isa) == ::tilesmith::Isa::kAvx512          ? &::tilesmith::avx512::__VA_ARGS__         \
+   : (isa) == ::tilesmith::Isa::kAvx2          ? &::tilesmith::avx2::__VA_ARGS__           \
+   : (isa) == ::tilesmith::Isa::kPortableFused ? &::tilesmith::portable_fused::__VA_ARGS__ \
+                                               : &::tilesmith::portable::__VA_ARGS__)
 #else
 #define TILESMITH_DECLARE_ISA(...) \
   namespace portable {             \

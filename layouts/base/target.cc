@@ -101,6 +101,8 @@ std::string_view IsaName(Isa isa) {
   switch (isa) {
     case Isa::kPortable:
       return "portable";
+    case Isa::kPortableFused:
+      return "portable_fused";
     case Isa::kAvx2:
       return "avx2";
     case Isa::kAvx512:
@@ -110,11 +112,12 @@ std::string_view IsaName(Isa isa) {
 }
 
 Isa ParseIsa(std::string_view text) {
-  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (text == IsaName(isa)) return isa;
   }
-  throw Error(ErrorCode::kUsage,
-              fmt::format("unknown instruction set \"{}\" (known: portable, avx2, avx512)", text));
+  throw Error(
+      ErrorCode::kUsage,
+      fmt::format("unknown instruction set \"{}\" (known: portable, portable_fused, avx2, avx512)", text));
 }
 
 Target DetectInstructions() {
@@ -138,6 +141,7 @@ Target DetectCpu() {
 
 Target Reproducible(Target cpu) {
   cpu.reproducible = true;
+  if (cpu.isa == Isa::kPortable) cpu.isa = Isa::kPortableFused;
   return cpu;
 }
 

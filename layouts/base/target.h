@@ -7,8 +7,11 @@
 
 namespace tilesmith {
 
-// Ordered: a larger value includes the smaller ones.
-enum class Isa { kPortable = 0, kAvx2 = 1, kAvx512 = 2 };
+// Ordered: a larger value includes the smaller ones. kPortableFused is kPortable's code, but with products
+// that are added unrounded, as the wider ones' instructions do: slow where the CPU cannot, and the same bits
+// everywhere.
+enum class Isa { kPortable = 0, kPortableFused = 1, kAvx2 = 2, kAvx512 = 3 };
+constexpr Isa kIsas[] = {Isa::kPortable, Isa::kPortableFused, Isa::kAvx2, Isa::kAvx512};
 
 // What tilesmith's version is called, e.g. "0.1.0".
 std::string_view ToolVersion();
@@ -51,18 +54,18 @@ struct Target {
 // and core count are not compared, nor whether results are reproducible).
 bool SameMachine(const Target& a, const Target& b);
 
-// "portable", "avx2", "avx512".
+// "portable", "portable_fused", "avx2", "avx512".
 std::string_view IsaName(Isa isa);
 // Throws Error(kUsage) naming the text and the known names.
 Isa ParseIsa(std::string_view text);
 
 // Reads CPUID and /sys. kAvx2 needs AVX2 and FMA; kAvx512 needs F, BW, DQ and VL, and the OS saving the
-// state; vnni is AVX-512 VNNI, bf16 is AVX-512 BF16; amx is AMX with INT8 and BF16, for whose tiles the OS is
-// asked on behalf of the process.
+// state, and kPortableFused is only asked for; vnni is AVX-512 VNNI, bf16 is AVX-512 BF16; amx is AMX with
+// INT8 and BF16, for whose tiles the OS is asked on behalf of the process.
 Target DetectCpu();
 // What of DetectCpu CPUID says: the instructions. Reads no file and allocates nothing.
 Target DetectInstructions();
-// `cpu` as one whose results are reproducible.
+// `cpu` as one whose results are reproducible: kPortable becomes kPortableFused.
 Target Reproducible(Target cpu);
 // `cpu` with its ISA lowered to at most `cap`, without what only the ISA it had comes with; this is how
 // narrower machines are emulated.

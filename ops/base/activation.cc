@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "layouts/base/error.h"
+#include "ops/base/elementary.h"
 
 namespace tilesmith {
 namespace {
@@ -70,12 +71,12 @@ float Activation::Apply(float x) const {
     case ActivationKind::kHardSwish:
       return x * std::min(std::max(x / 6 + 0.5f, 0.0f), 1.0f);
     case ActivationKind::kSigmoid:
-      return static_cast<float>(1 / (1 + std::exp(-static_cast<double>(x))));
+      return static_cast<float>(1 / (1 + elementary::Exp(-static_cast<double>(x))));
     case ActivationKind::kTanh:
-      return std::tanh(x);
+      return static_cast<float>(elementary::Tanh(x));
     case ActivationKind::kSilu:
       return static_cast<float>(std::max(x, std::numeric_limits<float>::lowest()) /
-                                (1 + std::exp(-static_cast<double>(x))));
+                                (1 + elementary::Exp(-static_cast<double>(x))));
   }
   return x;
 }

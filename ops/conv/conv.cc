@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 
@@ -12,6 +11,7 @@
 #include "ops/base/op.h"
 #include "ops/base/rounding.h"
 #include "ops/conv/conv_depth.h"
+#include "ops/dense/matrix.h"
 #include "ops/elementwise/batch_norm.h"
 
 namespace tilesmith {
@@ -157,7 +157,7 @@ std::vector<OpImporter> ConvImporters() { return {{"Conv", BuildConv}}; }
 
 namespace {
 
-using DoubleMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using DoubleMatrix = RowMatrix<double>;
 
 constexpr int64_t kPixelChunk = 192;
 constexpr int64_t kChannelChunk = 64;
@@ -292,10 +292,7 @@ Tensor ReferenceConv(const ConvWorkload& w, const Tensor& input, const Tensor& w
   CheckTensors(w, tensors);
   if (w.product) return ReferenceProduct(w, tensors);
   const int64_t ocg = w.oc / w.g, taps = w.ic / w.g * w.kh * w.kw, pixels = w.oh * w.ow;
-  const DoubleMatrix matrix =
-      Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>(
-          weights.floats(), w.oc, taps)
-          .cast<double>();
+  const DoubleMatrix matrix = FloatMap(weights.floats(), w.oc, taps).cast<double>();
   std::vector<Piece> pieces;
   for (int64_t n = 0; n < w.mb; ++n) {
     for (int64_t g = 0; g < w.g; ++g) {

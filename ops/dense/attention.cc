@@ -9,6 +9,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/broadcast.h"
+#include "ops/base/elementary.h"
 #include "ops/base/import_util.h"
 #include "ops/base/rounding.h"
 #include "ops/base/saved_op.h"
@@ -197,7 +198,7 @@ Tensor AttentionOp::Reference(std::span<const Tensor* const> inputs) const {
         if (j < count) largest = std::max(largest, scores(t, j));
       }
       for (int64_t j = 0; j < s.keys; ++j) {
-        scores(t, j) = j < count ? std::exp(scores(t, j) - largest) : 0;
+        scores(t, j) = j < count ? elementary::Exp(scores(t, j) - largest) : 0;
         sum += scores(t, j);
       }
       for (int64_t j = 0; j < s.keys; ++j) scores(t, j) /= sum;

@@ -28,7 +28,7 @@ template <int kVectors, int kRows>
 #pragma GCC unroll 14
     for (int r = 0; r < kRows; ++r) {
       const Wide left = Splat<kWidth>(a[r * p.a_row]);
-      for (int v = 0; v < kVectors; ++v) total[r][v] += left * right[v];
+      for (int v = 0; v < kVectors; ++v) total[r][v] = MultiplyAdd(left, right[v], total[r][v]);
     }
     a += p.a_term;
     b += b_term;
@@ -88,7 +88,7 @@ void StorePanel(const PanelResult& p) {
       const float* from = p.sums + row * p.sums_row;
       float* to = p.out + row * p.out_row;
       const auto value = [&](auto d, int64_t i) {
-        const auto x = hn::MulAdd(hn::LoadU(d, from + i), hn::Set(d, p.scale), hn::LoadU(d, bias + i));
+        const auto x = FusedMulAdd(hn::LoadU(d, from + i), hn::Set(d, p.scale), hn::LoadU(d, bias + i));
         return Activate<kKind>(d, x, p.activation.alpha, p.activation.beta);
       };
       if (p.out_column == 1) {
@@ -113,31 +113,33 @@ float AddScores(const ScoreBlock& block, SoftmaxState& state) {
       hn::StoreU(hn::Add(hn::LoadU(tag, scores + i), mask), tag, scores + i);
     });
   }
-  HWY_ALIGN float lanes[kFloatLanes];
-  FloatVector largest = hn::Set(d, top);
-  int64_t i = 0;
-  for (; i + kFloatLanes <= block.count; i += kFloatLanes)
-    largest = Larger(largest, hn::LoadU(d, scores + i));
-  hn::Store(largest, d, lanes);
-  for (const float lane : lanes) top = top < lane ? lane : top;
-  for (; i < block.count; ++i) top = top < scores[i] ? scores[i] : top;
+  const auto larger = [](auto a, auto b) { return Larger(a, b); };
+  Sixteen largest = SetSixteen(top);
+  JoinAll(largest, scores, block.count, kNone, larger);
+  top = JoinedLanes(largest, larger);
 
   const float base = top == kNone ? 0.0f : top;
-  FloatVector sums = hn::Zero(d);
-  for (i = 0; i + kFloatLanes <= block.count; i += kFloatLanes) {
-    const FloatVector power = FastExp(d, hn::Sub(hn::LoadU(d, scores + i), hn::Set(d, base)));
-    sums = hn::Add(sums, power);
-    hn::StoreU(power, d, scores + i);
+  const FloatVector bases = hn::Set(d, base);
+  Sixteen sums = SetSixteen(0);
+  int64_t i = 0;
+  for (; i + 16 <= block.count; i += 16) {
+    for (int p = 0; p < kSixteenParts; ++p) {
+      float* const at = scores + i + p * kFloatLanes;
+      const FloatVector power = FastExp(d, hn::Sub(hn::LoadU(d, at), bases));
+      sums.part[p] = hn::Add(sums.part[p], power);
+      hn::StoreU(power, d, at);
+    }
   }
-  hn::Store(sums, d, lanes);
-  const auto power_of = [&](float x) { return hn::GetLane(FastExp(one, hn::Set(one, x))); };
-  float sum = 0;
-  for (const float lane : lanes) sum += lane;
-  for (; i < block.count; ++i) {
-    scores[i] = power_of(scores[i] - base);
-    sum += scores[i];
+  // Lanes behind the end add e^-87 to a sum of at least 1.
+  for (int p = 0; i < block.count; ++p, i += kFloatLanes) {
+    const int64_t left = block.count - i < kFloatLanes ? block.count - i : kFloatLanes;
+    const FloatVector power = FastExp(d, hn::Sub(LoadFirst(d, scores + i, left, kNone), bases));
+    sums.part[p] = hn::Add(sums.part[p], power);
+    StoreFirst(d, power, scores + i, left);
   }
-  const float factor = state.largest == kNone ? 0.0f : power_of(state.largest - top);
+  const float sum = SumOfSixteen(sums);
+  const float factor =
+      state.largest == kNone ? 0.0f : hn::GetLane(FastExp(one, hn::Set(one, state.largest - top)));
   state.sum = state.sum * factor + sum;
   state.largest = top;
   return factor;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "layouts/base/error.h"
+#include "ops/base/elementary.h"
 #include "ops/base/import_util.h"
 #include "ops/base/rounding.h"
 #include "ops/base/saved_op.h"
@@ -52,10 +53,11 @@ Tensor SoftmaxOp::Reference(std::span<const Tensor* const> inputs) const {
       float* to = output.floats() + o * count * inner + i;
       double largest = from[0], sum = 0;
       for (int64_t j = 0; j < count; ++j) largest = std::max<double>(largest, from[j * inner]);
-      for (int64_t j = 0; j < count; ++j) sum += std::exp(from[j * inner] - largest);
+      for (int64_t j = 0; j < count; ++j) sum += elementary::Exp(from[j * inner] - largest);
       for (int64_t j = 0; j < count; ++j) {
         const double below = from[j * inner] - largest;
-        to[j * inner] = static_cast<float>(logarithm_ ? below - std::log(sum) : std::exp(below) / sum);
+        to[j * inner] =
+            static_cast<float>(logarithm_ ? below - elementary::Log(sum) : elementary::Exp(below) / sum);
       }
     }
   }
@@ -98,7 +100,7 @@ class SoftmaxKernel : public Kernel {
       const int64_t offset = outer % outer_per_image_ * count_ * inner_ + first;
       const float* in = from.image<float>(image) + offset;
       float* out = args.output.image<float>(image) + offset;
-      if (in_step == 1 && out_step == 1) {
+      if (!along_images_ && inner_ == 1) {
         row_(in, out, count_, logarithm_);
       } else {
         columns_({in, out, count_, std::min(kSoftmaxColumns, inner_ - first), in_step, out_step}, logarithm_);

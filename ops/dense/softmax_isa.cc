@@ -5,53 +5,43 @@ HWY_BEFORE_NAMESPACE();
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
-// The end of a row that is no whole number of vectors is one that ends with what changes neither the largest
-// nor the sum.
 HWY_INLINE float LargestOf(const float* in, int64_t count) {
-  const FloatTag d;
-  FloatVector largest = hn::Set(d, in[0]);
-  int64_t i = 0;
-  for (; i + kFloatLanes <= count; i += kFloatLanes) largest = Larger(largest, hn::LoadU(d, in + i));
-  if (i < count) largest = Larger(largest, LoadFirst(d, in + i, count - i, kLowest));
-  return hn::GetLane(hn::MaxOfLanes(d, largest));
+  const auto larger = [](auto a, auto b) { return Larger(a, b); };
+  Sixteen largest = SetSixteen(in[0]);
+  JoinAll(largest, in, count, kLowest, larger);
+  return JoinedLanes(largest, larger);
 }
 
-// The sum of e^(in - top); kStore: out is those powers.
+// The sum of e^(in - top); kStore: out is those powers. Lanes behind the end add e^-87, which no sum of at
+// least 1 sees.
 template <bool kStore>
 HWY_INLINE float SumOfPowers(const float* in, float* out, int64_t count, float top) {
   const FloatTag d;
   const FloatVector tops = hn::Set(d, top);
-  FloatVector sums = hn::Zero(d);
+  Sixteen sums = SetSixteen(0);
   int64_t i = 0;
-  for (; i + kFloatLanes <= count; i += kFloatLanes) {
-    const FloatVector power = FastExp(d, hn::Sub(hn::LoadU(d, in + i), tops));
-    sums = hn::Add(sums, power);
-    if constexpr (kStore) hn::StoreU(power, d, out + i);
+  for (; i + 16 <= count; i += 16) {
+    for (int p = 0; p < kSixteenParts; ++p) {
+      const FloatVector power = FastExp(d, hn::Sub(hn::LoadU(d, in + i + p * kFloatLanes), tops));
+      sums.part[p] = hn::Add(sums.part[p], power);
+      if constexpr (kStore) hn::StoreU(power, d, out + i + p * kFloatLanes);
+    }
   }
-  if (i < count) {
-    const FloatVector power = FastExp(d, hn::Sub(LoadFirst(d, in + i, count - i, kLowest), tops));
-    sums = hn::Add(sums, power);
-    if constexpr (kStore) StoreFirst(d, power, out + i, count - i);
+  for (int p = 0; i < count; ++p, i += kFloatLanes) {
+    const int64_t left = count - i < kFloatLanes ? count - i : kFloatLanes;
+    const FloatVector power = FastExp(d, hn::Sub(LoadFirst(d, in + i, left, kLowest), tops));
+    sums.part[p] = hn::Add(sums.part[p], power);
+    if constexpr (kStore) StoreFirst(d, power, out + i, left);
   }
-  return hn::GetLane(hn::SumOfLanes(d, sums));
-}
-
-// A row of one vector.
-HWY_INLINE void ShortRow(const float* in, float* out, int64_t count) {
-  const FloatTag d;
-  const FloatVector x = LoadFirst(d, in, count, kLowest);
-  const FloatVector power = FastExp(d, hn::Sub(x, hn::MaxOfLanes(d, x)));
-  const float factor = 1 / hn::GetLane(hn::SumOfLanes(d, power));
-  StoreFirst(d, hn::Mul(power, hn::Set(d, factor)), out, count);
+  return SumOfSixteen(sums);
 }
 
 }  // namespace
 
 void SoftmaxRow(const float* in, float* out, int64_t count, bool logarithm) {
-  if (count <= kFloatLanes && !logarithm) return ShortRow(in, out, count);
   const float top = LargestOf(in, count);
   if (logarithm) {
-    const float log_sum = __builtin_logf(SumOfPowers<false>(in, out, count, top));
+    const float log_sum = LogOfOne(SumOfPowers<false>(in, out, count, top));
     ForEachVector(count, [&](auto d, int64_t i) {
       hn::StoreU(hn::Sub(hn::Sub(hn::LoadU(d, in + i), hn::Set(d, top)), hn::Set(d, log_sum)), d, out + i);
     });
@@ -85,7 +75,7 @@ void SoftmaxColumns(const SoftmaxTile& tile, bool logarithm) {
       hn::StoreU(logarithm ? below : power, d, out + i);
     });
   }
-  for (int64_t i = 0; i < tile.columns; ++i) sums[i] = logarithm ? __builtin_logf(sums[i]) : 1 / sums[i];
+  for (int64_t i = 0; i < tile.columns; ++i) sums[i] = logarithm ? LogOfOne(sums[i]) : 1 / sums[i];
   for (int64_t row = 0; row < tile.count; ++row) {
     float* out = tile.out + row * tile.out_step;
     ForEachVector(tile.columns, [&](auto d, int64_t i) {

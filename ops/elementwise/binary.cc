@@ -8,6 +8,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/broadcast.h"
+#include "ops/base/elementary.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
@@ -80,7 +81,7 @@ T Combine(BinaryKind kind, T a, T b) {
       case BinaryKind::kDiv:
         return T(x / y);
       case BinaryKind::kPow:
-        return ConvertElement<T>(std::pow(static_cast<double>(x), static_cast<double>(y)));
+        return ConvertElement<T>(elementary::Pow(static_cast<double>(x), static_cast<double>(y)));
       case BinaryKind::kMin:
         return x < y || std::isnan(x) ? a : b;
       case BinaryKind::kMax:

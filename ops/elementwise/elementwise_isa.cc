@@ -67,7 +67,7 @@ void AnyRows(const BinaryLoop<T>& loop) {
   }
 }
 
-// Through the C library, but for the powers that networks have.
+// In double, but for the powers that networks have.
 template <typename T>
 void PowRows(const BinaryLoop<T>& loop) {
   for (int64_t row = 0; row < loop.rows; ++row) {
@@ -85,7 +85,7 @@ void PowRows(const BinaryLoop<T>& loop) {
     }
     for (int64_t i = 0; i < loop.columns; ++i) {
       const float x = LoadOne(a + i * loop.a_column), power = LoadOne(b + i * loop.b_column);
-      StoreOne(__builtin_powf(x, power), out + i * loop.out_column);
+      StoreOne(static_cast<float>(elementary::Pow(x, power)), out + i * loop.out_column);
     }
   }
 }
@@ -124,7 +124,7 @@ template <typename T>
 void ScaleShiftLanes(const LaneLoop<T>& loop, Activation activation) {
   WithActivation(activation.kind, [&]<ActivationKind kKind>() {
     OverLanes(loop, [&](auto d, auto x, auto scale, auto shift) {
-      return Activate<kKind>(d, hn::MulAdd(x, scale, shift), activation.alpha, activation.beta);
+      return Activate<kKind>(d, FusedMulAdd(x, scale, shift), activation.alpha, activation.beta);
     });
   });
 }

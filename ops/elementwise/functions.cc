@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 
+#include "ops/base/elementary.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/rounding.h"
@@ -42,50 +43,51 @@ constexpr Parameter kSeluAlpha{"alpha", 1.67326319217681884765625f},
 
 constexpr NamedFunction kFunctions[] = {
     {FunctionKind::kAbs, "Abs", [](double x, double, double) { return std::abs(x); }},
-    {FunctionKind::kAcos, "Acos", [](double x, double, double) { return std::acos(x); }, false},
-    {FunctionKind::kAcosh, "Acosh", [](double x, double, double) { return std::acosh(x); }, false},
-    {FunctionKind::kAsin, "Asin", [](double x, double, double) { return std::asin(x); }, false},
-    {FunctionKind::kAsinh, "Asinh", [](double x, double, double) { return std::asinh(x); }, false},
-    {FunctionKind::kAtan, "Atan", [](double x, double, double) { return std::atan(x); }},
-    {FunctionKind::kAtanh, "Atanh", [](double x, double, double) { return std::atanh(x); }, false},
+    {FunctionKind::kAcos, "Acos", [](double x, double, double) { return elementary::Acos(x); }, false},
+    {FunctionKind::kAcosh, "Acosh", [](double x, double, double) { return elementary::Acosh(x); }, false},
+    {FunctionKind::kAsin, "Asin", [](double x, double, double) { return elementary::Asin(x); }, false},
+    {FunctionKind::kAsinh, "Asinh", [](double x, double, double) { return elementary::Asinh(x); }, false},
+    {FunctionKind::kAtan, "Atan", [](double x, double, double) { return elementary::Atan(x); }},
+    {FunctionKind::kAtanh, "Atanh", [](double x, double, double) { return elementary::Atanh(x); }, false},
     {FunctionKind::kCeil, "Ceil", [](double x, double, double) { return std::ceil(x); }},
     {FunctionKind::kCelu,
      "Celu",
-     [](double x, double alpha, double) { return x > 0 ? x : alpha * std::expm1(x / alpha); },
+     [](double x, double alpha, double) { return x > 0 ? x : alpha * elementary::Expm1(x / alpha); },
      true,
      {"alpha", 1}},
-    {FunctionKind::kCos, "Cos", [](double x, double, double) { return std::cos(x); }},
-    {FunctionKind::kCosh, "Cosh", [](double x, double, double) { return std::cosh(x); }, false},
+    {FunctionKind::kCos, "Cos", [](double x, double, double) { return elementary::Cos(x); }},
+    {FunctionKind::kCosh, "Cosh", [](double x, double, double) { return elementary::Cosh(x); }, false},
     {FunctionKind::kElu,
      "Elu",
-     [](double x, double alpha, double) { return x >= 0 ? x : alpha * std::expm1(x); },
+     [](double x, double alpha, double) { return x >= 0 ? x : alpha * elementary::Expm1(x); },
      true,
      {"alpha", 1}},
-    {FunctionKind::kErf, "Erf", [](double x, double, double) { return std::erf(x); }},
-    {FunctionKind::kExp, "Exp", [](double x, double, double) { return std::exp(x); }},
+    {FunctionKind::kErf, "Erf", [](double x, double, double) { return elementary::Erf(x); }},
+    {FunctionKind::kExp, "Exp", [](double x, double, double) { return elementary::Exp(x); }},
     {FunctionKind::kFloor, "Floor", [](double x, double, double) { return std::floor(x); }},
     {FunctionKind::kGelu, "Gelu",
      [](double x, double, double) {
-       return Gated(x, [](double v) { return std::erfc(-v / std::numbers::sqrt2) / 2; });
+       return Gated(x, [](double v) { return elementary::Erfc(-v / std::numbers::sqrt2) / 2; });
      }},
     {FunctionKind::kGeluTanh, "GeluTanh",
      [](double x, double, double) {
        return Gated(x, [](double v) {
          const double u = std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v);
-         return 1 / (1 + std::exp(-2 * u));
+         return 1 / (1 + elementary::Exp(-2 * u));
        });
      }},
-    {FunctionKind::kLog, "Log", [](double x, double, double) { return std::log(x); }},
+    {FunctionKind::kLog, "Log", [](double x, double, double) { return elementary::Log(x); }},
     {FunctionKind::kMish, "Mish",
      [](double x, double, double) {
-       return Gated(x, [](double v) { return v > 50 ? 1 : std::tanh(std::log1p(std::exp(v))); });
+       return Gated(
+           x, [](double v) { return v > 50 ? 1 : elementary::Tanh(elementary::Log1p(elementary::Exp(v))); });
      }},
     {FunctionKind::kNeg, "Neg", [](double x, double, double) { return -x; }},
     {FunctionKind::kReciprocal, "Reciprocal", [](double x, double, double) { return 1 / x; }},
     {FunctionKind::kRound, "Round", [](double x, double, double) { return std::nearbyint(x); }},
     {FunctionKind::kSelu, "Selu",
-     [](double x, double alpha, double gamma) { return gamma * (x > 0 ? x : alpha * std::expm1(x)); }, true,
-     kSeluAlpha, kSeluGamma},
+     [](double x, double alpha, double gamma) { return gamma * (x > 0 ? x : alpha * elementary::Expm1(x)); },
+     true, kSeluAlpha, kSeluGamma},
     {FunctionKind::kShrink,
      "Shrink",
      [](double x, double bias, double lambda) {
@@ -98,13 +100,15 @@ constexpr NamedFunction kFunctions[] = {
     {FunctionKind::kSign, "Sign", [](double x, double, double) { return x > 0   ? 1
                                                                         : x < 0 ? -1
                                                                                 : x; }},
-    {FunctionKind::kSin, "Sin", [](double x, double, double) { return std::sin(x); }},
-    {FunctionKind::kSinh, "Sinh", [](double x, double, double) { return std::sinh(x); }, false},
+    {FunctionKind::kSin, "Sin", [](double x, double, double) { return elementary::Sin(x); }},
+    {FunctionKind::kSinh, "Sinh", [](double x, double, double) { return elementary::Sinh(x); }, false},
     {FunctionKind::kSoftplus, "Softplus",
-     [](double x, double, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }},
+     [](double x, double, double) {
+       return std::max(x, 0.0) + elementary::Log1p(elementary::Exp(-std::abs(x)));
+     }},
     {FunctionKind::kSoftsign, "Softsign", [](double x, double, double) { return x / (1 + std::abs(x)); }},
     {FunctionKind::kSqrt, "Sqrt", [](double x, double, double) { return std::sqrt(x); }},
-    {FunctionKind::kTan, "Tan", [](double x, double, double) { return std::tan(x); }, false},
+    {FunctionKind::kTan, "Tan", [](double x, double, double) { return elementary::Tan(x); }, false},
     {FunctionKind::kThresholdedRelu,
      "ThresholdedRelu",
      [](double x, double alpha, double) { return x <= alpha ? 0 : x; },

@@ -5,55 +5,26 @@ HWY_BEFORE_NAMESPACE();
 namespace tilesmith::TILESMITH_ISA {
 namespace {
 
-// Highway's logarithms are for positive normal numbers.
-template <class D, typename V>
-HWY_INLINE V FullLog(D d, V x) {
-  V value = hn::Log(d, x);
-  value = hn::IfThenElse(hn::Eq(x, hn::Set(d, __builtin_inff())), x, value);
-  value = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Set(d, -__builtin_inff()), value);
-  value = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, __builtin_nanf("")), value);
-  return KeepNan(x, value);
-}
-
-// e^x - 1, also next to 0.
-template <class D, typename V>
-HWY_INLINE V FullExpm1(D d, V x) {
-  const V value = hn::Expm1(d, hn::Max(x, hn::Set(d, -100.0f)));
-  return KeepNan(x, hn::IfThenElse(hn::Gt(x, hn::Set(d, 88.5f)), FullExp(d, x), value));
-}
-
-// Highway's sine and cosine are for arguments up to 39000.
-template <class D, typename V, typename Vectors, typename Scalar>
-HWY_INLINE V InRange(D d, V x, const Vectors& vectors, const Scalar& scalar) {
-  if (hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, 39000.0f)))) return vectors(d, x);
-  HWY_ALIGN float lanes[kFloatLanes];
-  hn::Store(x, d, lanes);
-  for (float& lane : lanes) lane = scalar(lane);
-  return hn::Load(d, lanes);
-}
-
 template <FunctionKind kKind, class D, typename V>
 HWY_INLINE V Call(D d, V x, const Function& function) {
   using enum FunctionKind;
   const V zero = hn::Zero(d), one = hn::Set(d, 1.0f);
   const V alpha = hn::Set(d, function.alpha), beta = hn::Set(d, function.beta);
   if constexpr (kKind == kAbs) return hn::Abs(x);
-  if constexpr (kKind == kAtan) return KeepNan(x, hn::Atan(d, x));
-  if constexpr (kKind == kCeil) return hn::Ceil(x);
+  if constexpr (kKind == kAtan) return ArcTangent(d, x);
+  // Zeros have the sign of x, which Highway does not say.
+  if constexpr (kKind == kCeil) return hn::CopySign(hn::Ceil(x), x);
   if constexpr (kKind == kCelu) {
     const V below = hn::Mul(alpha, FullExpm1(d, hn::Div(x, alpha)));
     return KeepNan(x, hn::Add(hn::Max(x, zero), hn::Min(below, zero)));
   }
-  if constexpr (kKind == kCos) {
-    return InRange(
-        d, x, [](auto tag, V v) { return hn::Cos(tag, v); }, [](float v) { return __builtin_cosf(v); });
-  }
+  if constexpr (kKind == kCos) return SineOf<true>(d, x);
   if constexpr (kKind == kElu) {
     return hn::IfThenElse(hn::Ge(x, zero), x, hn::Mul(alpha, FullExpm1(d, x)));
   }
   if constexpr (kKind == kErf) return Erf(d, x);
   if constexpr (kKind == kExp) return FullExp(d, x);
-  if constexpr (kKind == kFloor) return hn::Floor(x);
+  if constexpr (kKind == kFloor) return hn::CopySign(hn::Floor(x), x);
   if constexpr (kKind == kGelu) {
     // x minus its share of the tail beyond it, or that share alone: nothing cancels out.
     const V bounded = hn::Clamp(x, hn::Set(d, -100.0f), hn::Set(d, 100.0f));
@@ -62,20 +33,20 @@ HWY_INLINE V Call(D d, V x, const Function& function) {
   }
   if constexpr (kKind == kGeluTanh) {
     // 1 + tanh(u) = 2 / (1 + e^-2u); Exp being clamped, the numerator must be.
-    const V cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, 0.044715f), x);
+    const V cubic = FusedMulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, 0.044715f), x);
     const V power = FastExp(d, hn::Min(hn::Mul(cubic, hn::Set(d, -1.5957691216f)), hn::Set(d, 87.0f)));
-    return KeepNan(x, hn::Mul(hn::Max(x, hn::Set(d, -100.0f)), Inverse(d, hn::Add(one, power))));
+    return KeepNan(x, hn::Mul(hn::Max(x, hn::Set(d, -100.0f)), hn::Div(one, hn::Add(one, power))));
   }
   if constexpr (kKind == kLog) return FullLog(d, x);
   if constexpr (kKind == kMish) {
     // tanh(log(1 + e)) = (e^2 + 2 e) / (e^2 + 2 e + 2)
     const V two = hn::Set(d, 2.0f), e = FastExp(d, hn::Min(x, hn::Set(d, 20.0f))),
             n = hn::Mul(e, hn::Add(e, two));
-    return KeepNan(x, hn::Mul(hn::Max(x, hn::Set(d, -88.0f)), hn::Mul(n, Inverse(d, hn::Add(n, two)))));
+    return KeepNan(x, hn::Mul(hn::Max(x, hn::Set(d, -88.0f)), hn::Mul(n, hn::Div(one, hn::Add(n, two)))));
   }
   if constexpr (kKind == kNeg) return hn::Neg(x);
   if constexpr (kKind == kReciprocal) return hn::Div(one, x);
-  if constexpr (kKind == kRound) return hn::Round(x);
+  if constexpr (kKind == kRound) return hn::CopySign(hn::Round(x), x);
   if constexpr (kKind == kSelu) {
     return hn::Mul(beta, hn::IfThenElse(hn::Gt(x, zero), x, hn::Mul(alpha, FullExpm1(d, x))));
   }
@@ -87,13 +58,10 @@ HWY_INLINE V Call(D d, V x, const Function& function) {
   if constexpr (kKind == kSign) {
     return hn::IfThenElse(hn::Gt(x, zero), one, hn::IfThenElse(hn::Lt(x, zero), hn::Neg(one), x));
   }
-  if constexpr (kKind == kSin) {
-    return InRange(
-        d, x, [](auto tag, V v) { return hn::Sin(tag, v); }, [](float v) { return __builtin_sinf(v); });
-  }
+  if constexpr (kKind == kSin) return SineOf<false>(d, x);
   if constexpr (kKind == kSoftplus) {
     const V power = FastExp(d, hn::Neg(hn::Abs(x)));
-    return KeepNan(x, hn::Add(hn::Max(x, zero), hn::Log1p(d, power)));
+    return KeepNan(x, hn::Add(hn::Max(x, zero), LogOfMore(d, power)));
   }
   if constexpr (kKind == kSoftsign) return hn::Div(x, hn::Add(one, hn::Abs(x)));
   if constexpr (kKind == kSqrt) return hn::Sqrt(x);

@@ -29,12 +29,15 @@ class OperandLoops {
   // 1 calls.
   void Add(int64_t size, const Strides& strides) {
     if (size == 1) return;
-    if (rank_ > 0 && Continues(dims_[rank_ - 1], size, strides)) {
+    if (rank_ > apart_ && Continues(dims_[rank_ - 1], size, strides)) {
       dims_[rank_ - 1] = {dims_[rank_ - 1].size * size, strides};
     } else {
       dims_[rank_++] = {size, strides};
     }
   }
+
+  // Dimensions added from now on do not become one with those before, however these lie.
+  void KeepApart() { apart_ = rank_; }
 
   // Calls body(part) for parts that make up elements [begin, end), counted as the dimensions are nested;
   // parts lie in that order, and so do the elements in them.
@@ -89,7 +92,7 @@ class OperandLoops {
   }
 
   std::array<Dim, kMaxDims> dims_;
-  int rank_ = 0;
+  int rank_ = 0, apart_ = 0;
 };
 
 // A tensor's dimensions as they lie in memory, outermost first: its own in plain layout, otherwise {N,

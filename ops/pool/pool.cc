@@ -302,8 +302,8 @@ class PoolKernel : public Kernel {
   const Bf16Runs bf16_;
 };
 
-// Rows first, into scratch, and then their maxima or means, so that threads may read what they wrote; of
-// planes all at once. Padding lanes hold zeros, and so do their maxima and means.
+// Rows first, into scratch, and then their maxima or means, so that threads may read what they wrote; planes
+// at once, in the same order. Padding lanes hold zeros, and so do their maxima and means.
 template <typename T>
 class GlobalPoolKernel : public Kernel {
  public:
@@ -341,7 +341,7 @@ class GlobalPoolKernel : public Kernel {
  private:
   static constexpr int64_t kPieceChannels = 64;
   template <typename In, typename Out>
-  using Pool = void (*)(const In*, Out*, int64_t lanes, int64_t stride, int64_t pixels);
+  using Pool = void (*)(const In*, Out*, int64_t lanes, int64_t stride, int64_t pixels, int64_t width);
 
   template <typename In, typename Out>
   static Pool<In, Out> Loop(const KernelRequest& request, PoolKind kind) {
@@ -373,7 +373,7 @@ class GlobalPoolKernel : public Kernel {
     ForEachRun(rows_outer ? task % inner : task / inner % outer,
                [&](int64_t channel, int64_t lanes, int64_t offset) {
                  row_(args.inputs[0].image<T>(image) + offset + y * in_.width * in_.lanes,
-                      RowOf(args, image, y) + channel, lanes, in_.lanes, in_.width);
+                      RowOf(args, image, y) + channel, lanes, in_.lanes, in_.width, in_.width);
                });
   }
 
@@ -382,9 +382,9 @@ class GlobalPoolKernel : public Kernel {
     const int64_t first = piece * kPieceChannels;
     if (by_rows_)
       return rows_(RowOf(args, image, 0) + first, out + first, std::min(kPieceChannels, channels_ - first),
-                   channels_, in_.height);
+                   channels_, in_.height, in_.height);
     ForEachRun(piece, [&](int64_t channel, int64_t lanes, int64_t offset) {
-      all_(args.inputs[0].image<T>(image) + offset, out + channel, lanes, in_.lanes, in_.pixels());
+      all_(args.inputs[0].image<T>(image) + offset, out + channel, lanes, in_.lanes, in_.pixels(), in_.width);
     });
   }
 

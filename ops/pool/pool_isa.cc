@@ -33,9 +33,18 @@ HWY_INLINE void PoolPixels(const PoolRow& row) {
     const float divisor = row.row_divisor * row.column_divisors[x];
     ForEachVector(row.lanes, [&](auto d, int64_t lane) {
       auto total = hn::Set(d, Start<kMax>());
-      for (int64_t i = 0; i < row.rows; ++i) {
-        const float* from = in + i * row.row_floats + lane;
-        for (int64_t j = 0; j < count; ++j) total = Join<kMax>(total, hn::LoadU(d, from + j * step));
+      for (int64_t j = 0; j < count; ++j) {
+        auto column_total = hn::Set(d, Start<kMax>());
+        const float* from = in + j * step + lane;
+        for (int64_t i = 0; i < row.rows; ++i) {
+          const auto value = hn::LoadU(d, from + i * row.row_floats);
+          if constexpr (kMax) {
+            total = Larger(total, value);  // as of a column first
+          } else {
+            column_total = hn::Add(column_total, value);
+          }
+        }
+        if constexpr (!kMax) total = hn::Add(total, column_total);
       }
       hn::StoreU(kMax ? total : hn::Div(total, hn::Set(d, divisor)), d, out + lane);
     });
@@ -58,32 +67,6 @@ HWY_INLINE void JoinStrided(const float* in, float* out, int64_t count, int64_t 
   }
 }
 
-// The columns whose tap j lies inside the input are one range: x >= first and x < last.
-HWY_INLINE TapRange ColumnsOfTap(const PoolRow& row, int64_t j) {
-  int64_t first = 0, last = row.output_width;
-  while (first < last && (row.columns[first].first > j || row.columns[first].last <= j)) ++first;
-  while (last > first && (row.columns[last - 1].first > j || row.columns[last - 1].last <= j)) --last;
-  return {first, last};
-}
-
-// One lane, so neighbours in memory are neighbours in the row: the output row collects tap after tap.
-template <bool kMax>
-HWY_INLINE void PoolTaps(const PoolRow& row) {
-  for (int64_t x = 0; x < row.output_width; ++x) row.output[x] = Start<kMax>();
-  for (int64_t j = 0; j < row.taps; ++j) {
-    const TapRange columns = ColumnsOfTap(row, j);
-    if (columns.first == columns.last) continue;
-    for (int64_t i = 0; i < row.rows; ++i) {
-      const float* in =
-          row.input + i * row.row_floats + columns.first * row.stride - row.left + j * row.dilation;
-      JoinStrided<kMax>(in, row.output + columns.first, columns.last - columns.first, row.stride);
-    }
-  }
-  if constexpr (!kMax) {
-    for (int64_t x = 0; x < row.output_width; ++x) row.output[x] /= row.row_divisor * row.column_divisors[x];
-  }
-}
-
 // Calls body(tag, i) for vectors that cover [0, count), where the last may overlap the one before.
 template <typename Body>
 HWY_INLINE void Cover(int64_t count, const Body& body) {
@@ -99,90 +82,149 @@ HWY_INLINE void Cover(int64_t count, const Body& body) {
 
 constexpr int64_t kMaxJoined = 2048;  // floats of a row in the stack
 
-// Stride 1: the rows are joined to one, with what changes nothing in place of the padding, and that is joined
-// with itself, shifted by each tap.
+// Outputs [first, first + count) of one lane: the rows are joined to one, with what changes nothing in place
+// of the padding, and of that the taps. Precondition: what they read has at most kMaxJoined columns.
 template <bool kMax>
-HWY_INLINE void PoolJoinedRows(const PoolRow& row) {
+HWY_INLINE void PoolJoinedRows(const PoolRow& row, int64_t first, int64_t count) {
   HWY_ALIGN float joined[kMaxJoined];
-  const int64_t width = row.output_width + (row.taps - 1) * row.dilation;
-  const int64_t inside = row.left + row.input_width < width ? row.input_width : width - row.left;
-  for (int64_t i = 0; i < row.left; ++i) joined[i] = Start<kMax>();
-  for (int64_t i = row.left + inside; i < width; ++i) joined[i] = Start<kMax>();
-  Cover(inside, [&](auto d, int64_t x) {
-    auto total = hn::Set(d, Start<kMax>());
-    for (int64_t i = 0; i < row.rows; ++i)
-      total = Join<kMax>(total, hn::LoadU(d, row.input + i * row.row_floats + x));
-    hn::StoreU(total, d, joined + row.left + x);
-  });
-  Cover(row.output_width, [&](auto d, int64_t x) {
-    auto total = hn::LoadU(d, joined + x);
-    for (int64_t j = 1; j < row.taps; ++j)
-      total = Join<kMax>(total, hn::LoadU(d, joined + x + j * row.dilation));
-    if constexpr (!kMax) {
-      const auto divisors = hn::LoadU(d, row.column_divisors + x);
-      total = hn::Div(total, hn::Mul(divisors, hn::Set(d, row.row_divisor)));
-    }
-    hn::StoreU(total, d, row.output + x);
-  });
+  const int64_t begin = first * row.stride - row.left;  // the input column of joined[0]
+  const int64_t width = (count - 1) * row.stride + (row.taps - 1) * row.dilation + 1;
+  int64_t low = begin < 0 ? -begin : 0, high = row.input_width - begin;
+  low = low < width ? low : width;
+  high = high < low ? low : high < width ? high : width;
+  for (int64_t i = 0; i < low; ++i) joined[i] = Start<kMax>();
+  for (int64_t i = high; i < width; ++i) joined[i] = Start<kMax>();
+  if (low < high) {
+    Cover(high - low, [&](auto d, int64_t x) {
+      auto total = hn::Set(d, Start<kMax>());
+      for (int64_t i = 0; i < row.rows; ++i)
+        total = Join<kMax>(total, hn::LoadU(d, row.input + i * row.row_floats + begin + low + x));
+      hn::StoreU(total, d, joined + low + x);
+    });
+  }
+  float* const out = row.output + first;
+  const float* const column_divisors = row.column_divisors + first;
+  if (row.stride == 1) {
+    Cover(count, [&](auto d, int64_t x) {
+      auto total = hn::LoadU(d, joined + x);
+      for (int64_t j = 1; j < row.taps; ++j)
+        total = Join<kMax>(total, hn::LoadU(d, joined + x + j * row.dilation));
+      if constexpr (!kMax) {
+        const auto divisors = hn::LoadU(d, column_divisors + x);
+        total = hn::Div(total, hn::Mul(divisors, hn::Set(d, row.row_divisor)));
+      }
+      hn::StoreU(total, d, out + x);
+    });
+    return;
+  }
+  for (int64_t x = 0; x < count; ++x) out[x] = joined[x * row.stride];
+  for (int64_t j = 1; j < row.taps; ++j) JoinStrided<kMax>(joined + j * row.dilation, out, count, row.stride);
+  if constexpr (!kMax) {
+    for (int64_t x = 0; x < count; ++x) out[x] /= row.row_divisor * column_divisors[x];
+  }
 }
 
+// One lane whose taps span more columns than are joined at a time, or none.
+template <bool kMax>
+HWY_NOINLINE void PoolOneByOne(const PoolRow& row) {
+  for (int64_t x = 0; x < row.output_width; ++x) {
+    float total = Start<kMax>();
+    for (int64_t j = row.columns[x].first; j < row.columns[x].last; ++j) {
+      float column_total = Start<kMax>();
+      const float* const from = row.input + x * row.stride - row.left + j * row.dilation;
+      for (int64_t i = 0; i < row.rows; ++i)
+        column_total = JoinOne<kMax>(column_total, from[i * row.row_floats]);
+      total = JoinOne<kMax>(total, column_total);
+    }
+    row.output[x] = kMax ? total : total / (row.row_divisor * row.column_divisors[x]);
+  }
+}
+
+// Each column of a window is joined from top to bottom, and these from left to right, in any layout.
 template <bool kMax>
 HWY_INLINE void PoolPlain(const PoolRow& row) {
-  const int64_t width = row.output_width + (row.taps - 1) * row.dilation;
-  const bool joined = row.stride == 1 && row.taps > 0 && row.left < width && width <= kMaxJoined;
-  joined ? PoolJoinedRows<kMax>(row) : PoolTaps<kMax>(row);
+  const int64_t span = (row.taps - 1) * row.dilation + 1;
+  if (row.taps == 0 || span > kMaxJoined) return PoolOneByOne<kMax>(row);
+  if ((row.output_width - 1) * row.stride + span <= kMaxJoined)
+    return PoolJoinedRows<kMax>(row, 0, row.output_width);
+  const int64_t step = (kMaxJoined - span) / row.stride + 1;
+  for (int64_t x = 0; x < row.output_width; x += step)
+    PoolJoinedRows<kMax>(row, x, row.output_width - x < step ? row.output_width - x : step);
 }
 
-// Sums of more floats than these are added up in doubles, so that errors do not grow with the size of an
-// image.
-constexpr int64_t kFloatPixels = 128;  // of one lane
-constexpr int64_t kFloatRun = 64 * kFloatLanes;
+// What is joined at a time, in sixteen lanes: lane j takes elements j, j + 16, ... Sums of more floats than
+// these are added up in doubles, so that errors do not grow with the size of an image.
+constexpr int64_t kJoinedAtOnce = 1024;
+
+template <bool kMax>
+struct JoinLanes {
+  template <typename V>
+  HWY_INLINE V operator()(V total, V value) const {
+    return Join<kMax>(total, value);
+  }
+};
 
 template <bool kMax, typename In>
-HWY_INLINE float JoinRun(const In* in, int64_t pixels) {
-  const FloatTag d;
-  FloatVector even = hn::Set(d, Start<kMax>()), odd = even;
-  int64_t i = 0;
-  for (; i + 2 * kFloatLanes <= pixels; i += 2 * kFloatLanes) {
-    even = Join<kMax>(even, LoadFloats(d, in + i));
-    odd = Join<kMax>(odd, LoadFloats(d, in + i + kFloatLanes));
-  }
-  if (i + kFloatLanes <= pixels) {
-    even = Join<kMax>(even, LoadFloats(d, in + i));
-    i += kFloatLanes;
-  }
-  const FloatVector all = Join<kMax>(even, odd);
-  float total = hn::GetLane(kMax ? hn::MaxOfLanes(d, all) : hn::SumOfLanes(d, all));
-  for (; i < pixels; ++i) total = JoinOne<kMax>(total, LoadOne(in + i));
-  return total;
+HWY_INLINE float JoinRun(const In* in, int64_t count) {
+  Sixteen all = SetSixteen(Start<kMax>());
+  JoinAll(all, in, count, Start<kMax>(), JoinLanes<kMax>());
+  return JoinedLanes(all, JoinLanes<kMax>());
 }
 
 // Called, as is SumManyPixels: their code would lengthen what small planes run through.
 template <typename In>
-HWY_NOINLINE float SumOfManyRuns(const In* in, int64_t pixels) {
+HWY_NOINLINE float SumOfManyRuns(const In* in, int64_t count) {
   double total = 0;
-  for (int64_t i = 0; i < pixels; i += kFloatRun)
-    total += static_cast<double>(JoinRun<false>(in + i, pixels - i < kFloatRun ? pixels - i : kFloatRun));
+  for (int64_t i = 0; i < count; i += kJoinedAtOnce)
+    total +=
+        static_cast<double>(JoinRun<false>(in + i, count - i < kJoinedAtOnce ? count - i : kJoinedAtOnce));
   return static_cast<float>(total);
 }
 
-template <bool kMax, typename In, typename Out>
-HWY_INLINE void GlobalPlain(const In* in, Out* out, int64_t pixels) {
-  const float total = kMax || pixels <= kFloatRun ? JoinRun<kMax>(in, pixels) : SumOfManyRuns(in, pixels);
-  StoreOne(kMax ? total : total / static_cast<float>(pixels), out);
+// The maximum or mean of adjacent elements.
+template <bool kMax, typename In>
+HWY_INLINE float RunOf(const In* in, int64_t count) {
+  if constexpr (kMax) return JoinRun<true>(in, count);
+  const float total = count <= kJoinedAtOnce ? JoinRun<false>(in, count) : SumOfManyRuns(in, count);
+  return total / static_cast<float>(count);
 }
 
-// The maximum or sum over pixels of as many lanes as a vector has.
+// The mean of the rows' means, as there are where lanes are pooled row by row.
+template <bool kMax, typename In, typename Out>
+HWY_INLINE void GlobalPlain(const In* in, Out* out, int64_t pixels, int64_t width) {
+  if (width == pixels || width == 1) return StoreOne(RunOf<kMax>(in, pixels), out);
+  const int64_t rows = pixels / width;
+  HWY_ALIGN float of_rows[kJoinedAtOnce];
+  double total = 0;
+  float largest = kLowest;
+  for (int64_t y = 0; y < rows; y += kJoinedAtOnce) {
+    const int64_t count = rows - y < kJoinedAtOnce ? rows - y : kJoinedAtOnce;
+    for (int64_t i = 0; i < count; ++i) of_rows[i] = RunOf<kMax>(in + (y + i) * width, width);
+    const float part = JoinRun<kMax>(of_rows, count);
+    total += static_cast<double>(part);
+    largest = JoinOne<true>(largest, part);
+  }
+  StoreOne(kMax ? largest : static_cast<float>(total) / static_cast<float>(rows), out);
+}
+
+// The maximum or sum over pixels, of as many channels as a vector has: of the lanes kLane, kLane + kStep, ...
+// of sixteen. Lanes that no pixel has are left out, which is the same as joining what they start with.
+template <bool kMax, int kLane, int kStep, class D, typename In>
+HWY_INLINE hn::VFromD<D> JoinPixelsOf(D d, const In* in, int64_t stride, int64_t pixels) {
+  if constexpr (kStep == 16) {
+    auto lane = hn::Set(d, Start<kMax>());
+    for (int64_t pixel = kLane; pixel < pixels; pixel += 16)
+      lane = Join<kMax>(lane, LoadFloats(d, in + pixel * stride));
+    return lane;
+  } else {
+    const auto low = JoinPixelsOf<kMax, kLane, 2 * kStep>(d, in, stride, pixels);
+    if (kLane + kStep >= pixels) return low;
+    return Join<kMax>(low, JoinPixelsOf<kMax, kLane + kStep, 2 * kStep>(d, in, stride, pixels));
+  }
+}
 template <bool kMax, class D, typename In>
 HWY_INLINE hn::VFromD<D> JoinPixels(D d, const In* in, int64_t stride, int64_t pixels) {
-  auto even = hn::Set(d, Start<kMax>()), odd = even;
-  int64_t pixel = 0;
-  for (; pixel + 2 <= pixels; pixel += 2) {
-    even = Join<kMax>(even, LoadFloats(d, in + pixel * stride));
-    odd = Join<kMax>(odd, LoadFloats(d, in + (pixel + 1) * stride));
-  }
-  if (pixel < pixels) even = Join<kMax>(even, LoadFloats(d, in + pixel * stride));
-  return Join<kMax>(even, odd);
+  return JoinPixelsOf<kMax, 0, 1>(d, in, stride, pixels);
 }
 
 template <class D, typename In>
@@ -190,8 +232,8 @@ HWY_NOINLINE hn::VFromD<D> SumManyPixels(D d, const In* in, int64_t stride, int6
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
   HWY_ALIGN float part[kLanes];
   double totals[kLanes] = {};
-  for (int64_t pixel = 0; pixel < pixels; pixel += kFloatPixels) {
-    const int64_t count = pixels - pixel < kFloatPixels ? pixels - pixel : kFloatPixels;
+  for (int64_t pixel = 0; pixel < pixels; pixel += kJoinedAtOnce) {
+    const int64_t count = pixels - pixel < kJoinedAtOnce ? pixels - pixel : kJoinedAtOnce;
     hn::Store(JoinPixels<false>(d, in + pixel * stride, stride, count), d, part);
     for (int64_t lane = 0; lane < kLanes; ++lane) totals[lane] += static_cast<double>(part[lane]);
   }
@@ -200,14 +242,15 @@ HWY_NOINLINE hn::VFromD<D> SumManyPixels(D d, const In* in, int64_t stride, int6
 }
 
 template <bool kMax, typename In, typename Out>
-HWY_INLINE void GlobalLanes(const In* in, Out* out, int64_t lanes, int64_t stride, int64_t pixels) {
-  if (stride == 1) return GlobalPlain<kMax>(in, out, pixels);
+HWY_INLINE void GlobalLanes(const In* in, Out* out, int64_t lanes, int64_t stride, int64_t pixels,
+                            int64_t width) {
+  if (stride == 1) return GlobalPlain<kMax>(in, out, pixels, width);
   ForEachVector(lanes, [&](auto d, int64_t lane) {
     if constexpr (kMax) {
       StoreFloats(JoinPixels<true>(d, in + lane, stride, pixels), d, out + lane);
     } else {
-      const auto sum = pixels <= kFloatPixels ? JoinPixels<false>(d, in + lane, stride, pixels)
-                                              : SumManyPixels(d, in + lane, stride, pixels);
+      const auto sum = pixels <= kJoinedAtOnce ? JoinPixels<false>(d, in + lane, stride, pixels)
+                                               : SumManyPixels(d, in + lane, stride, pixels);
       StoreFloats(hn::Div(sum, hn::Set(d, static_cast<float>(pixels))), d, out + lane);
     }
   });
@@ -220,23 +263,24 @@ void MaxPoolRow(const PoolRow& row) { row.lanes == 1 ? PoolPlain<true>(row) : Po
 void AveragePoolRow(const PoolRow& row) { row.lanes == 1 ? PoolPlain<false>(row) : PoolPixels<false>(row); }
 
 template <typename In, typename Out>
-void GlobalMaxLanes(const In* in, Out* out, int64_t lanes, int64_t stride, int64_t pixels) {
-  GlobalLanes<true>(in, out, lanes, stride, pixels);
+void GlobalMaxLanes(const In* in, Out* out, int64_t lanes, int64_t stride, int64_t pixels, int64_t width) {
+  GlobalLanes<true>(in, out, lanes, stride, pixels, width);
 }
 
 template <typename In, typename Out>
-void GlobalAverageLanes(const In* in, Out* out, int64_t lanes, int64_t stride, int64_t pixels) {
-  GlobalLanes<false>(in, out, lanes, stride, pixels);
+void GlobalAverageLanes(const In* in, Out* out, int64_t lanes, int64_t stride, int64_t pixels,
+                        int64_t width) {
+  GlobalLanes<false>(in, out, lanes, stride, pixels, width);
 }
 
-template void GlobalMaxLanes(const float*, float*, int64_t, int64_t, int64_t);
-template void GlobalMaxLanes(const float*, uint16_t*, int64_t, int64_t, int64_t);
-template void GlobalMaxLanes(const uint16_t*, float*, int64_t, int64_t, int64_t);
-template void GlobalMaxLanes(const uint16_t*, uint16_t*, int64_t, int64_t, int64_t);
-template void GlobalAverageLanes(const float*, float*, int64_t, int64_t, int64_t);
-template void GlobalAverageLanes(const float*, uint16_t*, int64_t, int64_t, int64_t);
-template void GlobalAverageLanes(const uint16_t*, float*, int64_t, int64_t, int64_t);
-template void GlobalAverageLanes(const uint16_t*, uint16_t*, int64_t, int64_t, int64_t);
+template void GlobalMaxLanes(const float*, float*, int64_t, int64_t, int64_t, int64_t);
+template void GlobalMaxLanes(const float*, uint16_t*, int64_t, int64_t, int64_t, int64_t);
+template void GlobalMaxLanes(const uint16_t*, float*, int64_t, int64_t, int64_t, int64_t);
+template void GlobalMaxLanes(const uint16_t*, uint16_t*, int64_t, int64_t, int64_t, int64_t);
+template void GlobalAverageLanes(const float*, float*, int64_t, int64_t, int64_t, int64_t);
+template void GlobalAverageLanes(const float*, uint16_t*, int64_t, int64_t, int64_t, int64_t);
+template void GlobalAverageLanes(const uint16_t*, float*, int64_t, int64_t, int64_t, int64_t);
+template void GlobalAverageLanes(const uint16_t*, uint16_t*, int64_t, int64_t, int64_t, int64_t);
 
 }  // namespace tilesmith::TILESMITH_ISA
 HWY_AFTER_NAMESPACE();

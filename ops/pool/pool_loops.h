@@ -27,13 +27,14 @@ struct PoolRow {
 
 TILESMITH_DECLARE_ISA(void MaxPoolRow(const PoolRow& row))
 TILESMITH_DECLARE_ISA(void AveragePoolRow(const PoolRow& row))
-// out[l] = max or mean over `pixels` of in[pixel * stride + l], for l < lanes; types are float, or bf16 seen
-// as uint16_t, whose sums are of floats and rounded once.
+// out[l] = max or mean over `pixels` of in[pixel * stride + l], for l < lanes; where stride is 1, of rows of
+// `width`, and then over the rows. Types are float, or bf16 seen as uint16_t, whose sums are of floats and
+// rounded once.
 TILESMITH_DECLARE_ISA(template <typename In, typename Out> void GlobalMaxLanes(const In* in, Out* out,
                                                                                int64_t lanes, int64_t stride,
-                                                                               int64_t pixels))
+                                                                               int64_t pixels, int64_t width))
 TILESMITH_DECLARE_ISA(template <typename In, typename Out>
                       void GlobalAverageLanes(const In* in, Out* out, int64_t lanes, int64_t stride,
-                                              int64_t pixels))
+                                              int64_t pixels, int64_t width))
 
 }  // namespace tilesmith

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "layouts/base/check.h"
+#include "ops/base/elementary.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/rounding.h"
@@ -240,9 +241,9 @@ Real Apply(const GateFunction& function, Real x) {
     case GateKind::kRelu:
       return std::max(x, zero);
     case GateKind::kTanh:
-      return std::tanh(x);
+      return static_cast<Real>(elementary::Tanh(x));
     case GateKind::kSigmoid:
-      return one / (one + std::exp(-x));
+      return one / (one + static_cast<Real>(elementary::Exp(-x)));
     case GateKind::kAffine:
       return alpha * x + beta;
     case GateKind::kLeakyRelu:
@@ -250,15 +251,15 @@ Real Apply(const GateFunction& function, Real x) {
     case GateKind::kThresholdedRelu:
       return x <= alpha ? zero : x;
     case GateKind::kScaledTanh:
-      return alpha * std::tanh(beta * x);
+      return alpha * static_cast<Real>(elementary::Tanh(beta * x));
     case GateKind::kHardSigmoid:
       return std::min(std::max(alpha * x + beta, zero), one);
     case GateKind::kElu:
-      return x >= zero ? x : alpha * std::expm1(x);
+      return x >= zero ? x : alpha * static_cast<Real>(elementary::Expm1(x));
     case GateKind::kSoftsign:
       return x / (one + std::abs(x));
     case GateKind::kSoftplus:
-      return std::max(x, zero) + std::log1p(std::exp(-std::abs(x)));
+      return std::max(x, zero) + static_cast<Real>(elementary::Log1p(elementary::Exp(-std::abs(x))));
   }
   return x;
 }

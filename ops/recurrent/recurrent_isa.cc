@@ -1,4 +1,3 @@
-#include "layouts/base/simd.h"
 #include "ops/elementwise/elementwise_loops.h"
 #include "ops/kernels/vectors.h"
 #include "ops/recurrent/recurrent_loops.h"
@@ -25,7 +24,7 @@ HWY_NOINLINE Lanes ApplyOther(Lanes x, const GateFunction& function) {
     case GateKind::kRelu:
       return Activate<ActivationKind::kRelu>(d, x, 0, 0);
     case GateKind::kAffine:
-      return hn::MulAdd(alpha, x, beta);
+      return FusedMulAdd(alpha, x, beta);
     case GateKind::kLeakyRelu:
       return Activate<ActivationKind::kLeakyRelu>(d, x, function.alpha, 0);
     case GateKind::kThresholdedRelu:
@@ -108,46 +107,10 @@ HWY_INLINE void ForUnits(const CellUnits& u, const Body& body) {
 
 // before where the gate is 1, fresh where it is 0
 HWY_INLINE Lanes Between(Lanes gate, Lanes fresh, Lanes before) {
-  return hn::MulAdd(gate, hn::Sub(before, fresh), fresh);
-}
-
-// Sums of even and of odd terms, since one sum of each column would wait for its own additions.
-template <int kVectors>
-void Multiply(const RowProduct& p) {
-  using Wide = Vector<kWidth>;
-  constexpr int64_t kColumns = int64_t{kVectors} * kWidth;
-  Wide even[kVectors] = {}, odd[kVectors] = {};
-  const float* b = p.b;
-  int64_t k = 0;
-  for (; k + 2 <= p.terms; k += 2, b += 2 * kColumns) {
-    const Wide first = Splat<kWidth>(p.a[k]), second = Splat<kWidth>(p.a[k + 1]);
-#pragma GCC unroll 4
-    for (int64_t v = 0; v < kVectors; ++v) {
-      even[v] += first * Load<kWidth>(b + v * kWidth);
-      odd[v] += second * Load<kWidth>(b + kColumns + v * kWidth);
-    }
-  }
-#pragma GCC unroll 4
-  for (int64_t v = 0; v < kVectors; ++v) {
-    if (k < p.terms) even[v] += Splat<kWidth>(p.a[k]) * Load<kWidth>(b + v * kWidth);
-    Store<kWidth>(p.sums + v * kWidth, even[v] + odd[v]);
-  }
+  return FusedMulAdd(gate, hn::Sub(before, fresh), fresh);
 }
 
 }  // namespace
-
-void MultiplyRow(const RowProduct& p) {
-  switch (p.columns / kWidth) {
-    case 1:
-      return Multiply<1>(p);
-    case 2:
-      return Multiply<2>(p);
-    case 3:
-      return Multiply<3>(p);
-    default:
-      return Multiply<4>(p);
-  }
-}
 
 void LstmUnits(const CellUnits& u, const CellFunctions& functions) {
   const Gates gates(functions);
@@ -155,14 +118,14 @@ void LstmUnits(const CellUnits& u, const CellFunctions& functions) {
     const Lanes before = at(u.cell);
     Lanes i = at.Sum(u, 0), o = at.Sum(u, 1), f = at.Sum(u, 2);
     if (u.peepholes != nullptr) {
-      i = hn::MulAdd(at(u.peepholes), before, i);
-      f = hn::MulAdd(at(u.peepholes + 2 * u.gate_step), before, f);
+      i = FusedMulAdd(at(u.peepholes), before, i);
+      f = FusedMulAdd(at(u.peepholes + 2 * u.gate_step), before, f);
     }
     i = gates.F(i);
     f = functions.input_forget ? hn::Sub(hn::Set(FloatTag(), 1.0f), i) : gates.F(f);
-    const Lanes cell = hn::MulAdd(f, before, hn::Mul(i, gates.G(at.Sum(u, 3))));
+    const Lanes cell = FusedMulAdd(f, before, hn::Mul(i, gates.G(at.Sum(u, 3))));
     at.Store(cell, u.cell);
-    if (u.peepholes != nullptr) o = hn::MulAdd(at(u.peepholes + u.gate_step), cell, o);
+    if (u.peepholes != nullptr) o = FusedMulAdd(at(u.peepholes + u.gate_step), cell, o);
     at.StoreState(hn::Mul(gates.F(o), gates.H(cell)), u);
   });
 }
@@ -173,7 +136,7 @@ void GruUnits(const CellUnits& u, const CellFunctions& functions) {
     const Lanes z = gates.F(at.Sum(u, 0)), r = gates.F(at.Sum(u, 1));
     Lanes product = at.Product(u, 2);
     if (u.bias != nullptr) product = hn::Add(product, at(u.bias));
-    const Lanes hidden = gates.G(hn::MulAdd(r, product, at(u.inputs + 2 * u.gate_step)));
+    const Lanes hidden = gates.G(FusedMulAdd(r, product, at(u.inputs + 2 * u.gate_step)));
     at.StoreState(Between(z, hidden, at(u.before)), u);
   });
 }

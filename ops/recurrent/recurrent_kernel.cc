@@ -27,8 +27,7 @@ class RecurrentKernel : public Kernel {
         batch_(places_.batch),
         hidden_(params.hidden),
         passes_(params.cell == CellKind::kGru && !params.reset_behind ? 2 : 1),
-        product_(TILESMITH_DISPATCH(request.cpu.isa, AddPanelProduct)),
-        multiply_row_(TILESMITH_DISPATCH(request.cpu.isa, MultiplyRow)) {
+        product_(TILESMITH_DISPATCH(request.cpu.isa, AddPanelProduct)) {
     const int lanes = request.cpu.vector_floats();
     const int64_t gates = places_.gates;
     first_gates_ = passes_ == 2 ? 2 : gates;
@@ -252,23 +251,19 @@ class RecurrentKernel : public Kernel {
       const int64_t first = at.first_row + all * tile / tiles, last = at.first_row + all * (tile + 1) / tiles;
       const float* const left =
           at.pass == 0 ? StateAt(args, at.step % 2, at.direction, first) : ResetAt(args, at.direction, first);
-      if (tile_rows_[at.pass] == 1 && tile_vectors_[at.pass] * lanes_ == columns) {
-        multiply_row_({left, packed, hidden_, columns, sums.data()});
-      } else {
-        product_({.a = left,
-                  .a_row = state_stride_,
-                  .a_term = 1,
-                  .b = packed,
-                  .tiled = true,
-                  .rows = last - first,
-                  .columns = columns,
-                  .terms = hidden_,
-                  .sums = sums.data(),
-                  .sums_row = columns,
-                  .fresh = true,
-                  .tile_rows = static_cast<int>(last - first),
-                  .tile_vectors = tile_vectors_[at.pass]});
-      }
+      product_({.a = left,
+                .a_row = state_stride_,
+                .a_term = 1,
+                .b = packed,
+                .tiled = true,
+                .rows = last - first,
+                .columns = columns,
+                .terms = hidden_,
+                .sums = sums.data(),
+                .sums_row = columns,
+                .fresh = true,
+                .tile_rows = static_cast<int>(last - first),
+                .tile_vectors = tile_vectors_[at.pass]});
       for (int64_t row = first; row < last; ++row)
         Update(args, at, row, sums.data() + (row - first) * columns);
     }
@@ -316,7 +311,6 @@ class RecurrentKernel : public Kernel {
   const int64_t steps_, batch_, hidden_;
   const int passes_;
   void (*const product_)(const PanelProduct&);
-  void (*const multiply_row_)(const RowProduct&);
   std::array<UnitsFunction, 2> units_ = {};  // by pass
   int64_t first_gates_ = 0;                  // of the first pass
   int64_t block_units_ = 0, blocks_ = 0, block_floats_ = 0, lanes_ = 0, state_stride_ = 0;

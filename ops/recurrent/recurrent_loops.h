@@ -52,16 +52,6 @@ struct CellUnits {
   int64_t units;
 };
 
-// sums[c] = sum over k < terms of a[k] * b[k * columns + c]: a product of one row, bound by reading b.
-// Precondition: columns are one to four whole vectors.
-struct RowProduct {
-  const float* a;
-  const float* b;
-  int64_t terms, columns;
-  float* sums;
-};
-TILESMITH_DECLARE_ISA(void MultiplyRow(const RowProduct& product))
-
 // Gates i, o, f, z: cell = f * cell + i * z, after = o * h(cell).
 TILESMITH_DECLARE_ISA(void LstmUnits(const CellUnits& u, const CellFunctions& functions))
 // Gates z, r, h with the reset gate behind the product: after = (1 - z) * h + z * before.

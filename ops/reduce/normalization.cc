@@ -10,6 +10,7 @@
 
 #include "layouts/base/error.h"
 #include "ops/base/broadcast.h"
+#include "ops/base/elementary.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/node_writer.h"
@@ -478,9 +479,9 @@ Tensor LrnOp::Reference(std::span<const Tensor* const> inputs) const {
         double squares = 0;
         for (int64_t k = std::max<int64_t>(0, c - before); k <= std::min(channels - 1, c + after); ++k)
           squares += static_cast<double>(input.floats()[at(k)]) * input.floats()[at(k)];
-        const double scale =
-            std::pow(parameters_.bias + parameters_.alpha / static_cast<double>(parameters_.size) * squares,
-                     parameters_.beta);
+        const double scale = elementary::Pow(
+            parameters_.bias + parameters_.alpha / static_cast<double>(parameters_.size) * squares,
+            parameters_.beta);
         output.floats()[at(c)] = static_cast<float>(input.floats()[at(c)] / scale);
       }
     }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "layouts/base/error.h"
+#include "ops/base/elementary.h"
 #include "ops/base/elements.h"
 #include "ops/base/import_util.h"
 #include "ops/base/op_registry.h"
@@ -258,6 +259,7 @@ class ReduceKernel : public Kernel {
     for (int axis = 0, out_axis = 0; axis < in.rank; ++axis) {
       if (is_reduced_[axis]) {
         reduced.Add(in.size[axis], {in.stride[axis]});
+        if (axis == 0) reduced.KeepApart();  // so that sums are the same wherever images lie
         out_axis += keep_dims_;
       } else {
         kept.Add(in.size[axis], {in.stride[axis], out.stride[out_axis++]});
@@ -402,9 +404,9 @@ class ReduceKernel : public Kernel {
       case ReduceKind::kMean:
         return static_cast<float>(total / static_cast<double>(reduced_));
       case ReduceKind::kLogSum:
-        return static_cast<float>(std::log(total));
+        return static_cast<float>(elementary::Log(total));
       case ReduceKind::kLogSumExp:
-        return static_cast<float>(std::log(total) + shift);
+        return static_cast<float>(elementary::Log(total) + shift);
       default:
         return static_cast<float>(total);
     }
@@ -496,7 +498,7 @@ void Take(ReduceKind kind, double value, double& result) {
       result += value * value;
       return;
     case ReduceKind::kLogSumExp:
-      result += std::exp(value);
+      result += elementary::Exp(value);
       return;
   }
 }
@@ -504,7 +506,7 @@ void Take(ReduceKind kind, double value, double& result) {
 double Finish(ReduceKind kind, double result, double count) {
   if (kind == ReduceKind::kMean) return result / count;
   if (kind == ReduceKind::kL2) return std::sqrt(result);
-  return kind == ReduceKind::kLogSum || kind == ReduceKind::kLogSumExp ? std::log(result) : result;
+  return kind == ReduceKind::kLogSum || kind == ReduceKind::kLogSumExp ? elementary::Log(result) : result;
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ HWY_INLINE V Taken(D d, V total, V x, V shift) {
   if constexpr (kStep == ReduceStep::kSumExp) return hn::Add(total, FullExp(d, hn::Sub(x, shift)));
   if constexpr (kStep == ReduceStep::kSumSquare) {
     const V y = hn::Sub(x, shift);
-    return hn::MulAdd(y, y, total);
+    return FusedMulAdd(y, y, total);
   }
   return Together<kStep>(total, x);
 }
@@ -40,51 +40,86 @@ constexpr int64_t kDoubleLanes = kFloatLanes > 1 ? kFloatLanes / 2 : 1;
 using DoubleTag = hn::CappedTag<double, kDoubleLanes>;
 using DoubleVector = hn::VFromD<DoubleTag>;
 
-// Half as many sums of doubles.
-HWY_INLINE DoubleVector InDoubles(FloatVector v) {
+// Eight sums of doubles.
+constexpr int kEightParts = static_cast<int>(8 / kDoubleLanes);
+struct EightDoubles {
+  DoubleVector part[kEightParts];
+};
+
+// Lane j of sixteen, and lane j + 8.
+HWY_INLINE EightDoubles InDoubles(const Sixteen& v) {
   const DoubleTag d;
+  EightDoubles sums;
 #if HWY_TARGET == HWY_SCALAR
-  return hn::PromoteTo(d, v);
+  for (int p = 0; p < 8; ++p)
+    sums.part[p] = hn::Add(hn::PromoteTo(d, v.part[p]), hn::PromoteTo(d, v.part[p + 8]));
 #else
   const hn::Half<FloatTag> half;
-  return hn::Add(hn::PromoteTo(d, hn::LowerHalf(half, v)), hn::PromoteTo(d, hn::UpperHalf(half, v)));
+  const auto low = [&](FloatVector part) { return hn::PromoteTo(d, hn::LowerHalf(half, part)); };
+  const auto high = [&](FloatVector part) { return hn::PromoteTo(d, hn::UpperHalf(half, part)); };
+  if constexpr (kSixteenParts == 1) {
+    sums.part[0] = hn::Add(low(v.part[0]), high(v.part[0]));
+  } else {
+    for (int p = 0; p < kSixteenParts / 2; ++p) {
+      sums.part[2 * p] = hn::Add(low(v.part[p]), low(v.part[p + kSixteenParts / 2]));
+      sums.part[2 * p + 1] = hn::Add(high(v.part[p]), high(v.part[p + kSixteenParts / 2]));
+    }
+  }
 #endif
+  return sums;
 }
-HWY_INLINE double SumOfLanes(DoubleVector v) {
-  HWY_ALIGN double lanes[kDoubleLanes];
-  hn::Store(v, DoubleTag(), lanes);
-  for (int64_t half = kDoubleLanes / 2; half > 0; half /= 2)
-    for (int64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+HWY_INLINE EightDoubles Added(EightDoubles a, const EightDoubles& b) {
+  for (int p = 0; p < kEightParts; ++p) a.part[p] = hn::Add(a.part[p], b.part[p]);
+  return a;
+}
+HWY_INLINE double SumOfEight(const EightDoubles& v) {
+  HWY_ALIGN double lanes[8];
+  for (int p = 0; p < kEightParts; ++p) hn::Store(v.part[p], DoubleTag(), lanes + p * kDoubleLanes);
+  for (int half = 4; half > 0; half /= 2)
+    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
   return lanes[0];
+}
+
+// What changes no total, whatever the shift.
+template <ReduceStep kStep>
+HWY_INLINE float NothingTaken(float shift) {
+  if constexpr (kStep == ReduceStep::kSumAbs || kStep == ReduceStep::kSumSquare) return shift;
+  if constexpr (kStep == ReduceStep::kSumExp) return -__builtin_inff();
+  return Neutral<kStep>();
 }
 
 template <ReduceStep kStep>
 double OverRun(const float* in, int64_t count, float shift) {
   const FloatTag d;
   const FloatVector shifts = hn::Set(d, shift);
-  FloatVector a = hn::Set(d, Neutral<kStep>()), b = a, c = a, e = a;
+  const auto take = [&](FloatVector total, FloatVector x) { return Taken<kStep>(d, total, x, shifts); };
+  Sixteen all[4];  // elements 16 (4 t + q) to 16 (4 t + q) + 15 go to all[q]
+  for (Sixteen& each : all) each = SetSixteen(Neutral<kStep>());
   int64_t i = 0;
-  for (; i + 4 * kFloatLanes <= count; i += 4 * kFloatLanes) {
-    a = Taken<kStep>(d, a, hn::LoadU(d, in + i), shifts);
-    b = Taken<kStep>(d, b, hn::LoadU(d, in + i + kFloatLanes), shifts);
-    c = Taken<kStep>(d, c, hn::LoadU(d, in + i + 2 * kFloatLanes), shifts);
-    e = Taken<kStep>(d, e, hn::LoadU(d, in + i + 3 * kFloatLanes), shifts);
+  for (; i + 64 <= count; i += 64) {
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q) JoinSixteen(all[q], in + i + 16 * q, take);
   }
-  for (; i + kFloatLanes <= count; i += kFloatLanes) a = Taken<kStep>(d, a, hn::LoadU(d, in + i), shifts);
-  const hn::CappedTag<float, 1> one;
-  auto rest = hn::Set(one, Neutral<kStep>());
-  for (; i < count; ++i) rest = Taken<kStep>(one, rest, hn::Set(one, in[i]), hn::Set(one, shift));
+#pragma GCC unroll 4
+  for (int q = 0; q < 4; ++q) {
+    if (i + 16 <= count) {
+      JoinSixteen(all[q], in + i, take);
+    } else if (i < count) {
+      JoinFirst(all[q], in + i, count - i, NothingTaken<kStep>(shift), take);
+    }
+    i += 16;
+  }
   if constexpr (IsSum(kStep)) {
-    const DoubleVector total =
-        hn::Add(hn::Add(InDoubles(a), InDoubles(b)), hn::Add(InDoubles(c), InDoubles(e)));
-    return SumOfLanes(total) + static_cast<double>(hn::GetLane(rest));
+    return SumOfEight(
+        Added(Added(InDoubles(all[0]), InDoubles(all[1])), Added(InDoubles(all[2]), InDoubles(all[3]))));
   } else {
-    HWY_ALIGN float lanes[kFloatLanes];
-    hn::Store(Together<kStep>(Together<kStep>(a, b), Together<kStep>(c, e)), d, lanes);
-    auto total = rest;
-    for (int64_t lane = 0; lane < kFloatLanes; ++lane)
-      total = Together<kStep>(total, hn::Set(one, lanes[lane]));
-    return static_cast<double>(hn::GetLane(total));
+    const auto together = [](auto a, auto b) { return Together<kStep>(a, b); };
+    for (int half = 2; half > 0; half /= 2) {
+      for (int q = 0; q < half; ++q)
+        for (int p = 0; p < kSixteenParts; ++p)
+          all[q].part[p] = together(all[q].part[p], all[q + half].part[p]);
+    }
+    return static_cast<double>(JoinedLanes(all[0], together));
   }
 }
 
@@ -139,48 +174,56 @@ void ReduceRows(ReduceStep step, const ReduceRowsArgs& args) {
 }
 
 Moments MomentsOf(const float* in, int64_t count, float center) {
-  constexpr int64_t kStep = 2 * kFloatLanes, kAdded = 8;
+  constexpr int64_t kAdded = 256;  // elements whose sums are of floats
   const FloatTag d;
   const FloatVector centers = hn::Set(d, center), zero = hn::Zero(d);
-  DoubleVector all_sums = hn::Zero(DoubleTag()), all_squares = all_sums;
-  int64_t i = 0;
-  while (i + kFloatLanes <= count) {
-    FloatVector even = zero, odd = zero, even_squares = zero, odd_squares = zero;
-    const auto take = [&](int64_t at, FloatVector& sum, FloatVector& squares) {
-      const FloatVector x = hn::Sub(hn::LoadU(d, in + at), centers);
-      sum = hn::Add(sum, x);
-      squares = hn::MulAdd(x, x, squares);
+  EightDoubles all_sums, all_squares;
+  for (int p = 0; p < kEightParts; ++p) all_sums.part[p] = all_squares.part[p] = hn::Zero(DoubleTag());
+  for (int64_t i = 0; i < count;) {
+    // Of elements 32 t to 32 t + 15, and of those behind them.
+    Sixteen sums[2], squares[2];
+    for (int q = 0; q < 2; ++q)
+      for (int p = 0; p < kSixteenParts; ++p) sums[q].part[p] = squares[q].part[p] = zero;
+    const auto take = [&](int q, int p, FloatVector value) {
+      const FloatVector x = hn::Sub(value, centers);
+      sums[q].part[p] = hn::Add(sums[q].part[p], x);
+      squares[q].part[p] = FusedMulAdd(x, x, squares[q].part[p]);
     };
-    const int64_t end = count - i < kAdded * kStep ? count : i + kAdded * kStep;
-    for (; i + kStep <= end; i += kStep) {
-      take(i, even, even_squares);
-      take(i + kFloatLanes, odd, odd_squares);
+    const int64_t end = count - i < kAdded ? count : i + kAdded;
+    for (; i + 32 <= end; i += 32) {
+#pragma GCC unroll 32
+      for (int at = 0; at < 2 * kSixteenParts; ++at)
+        take(at / kSixteenParts, at % kSixteenParts, hn::LoadU(d, in + i + at * kFloatLanes));
     }
-    if (i + kFloatLanes <= end) {
-      take(i, even, even_squares);
+#pragma GCC unroll 32
+    for (int at = 0; at < 2 * kSixteenParts; ++at) {
+      if (i + kFloatLanes <= end) {
+        take(at / kSixteenParts, at % kSixteenParts, hn::LoadU(d, in + i));
+      } else if (i < end) {
+        take(at / kSixteenParts, at % kSixteenParts, LoadFirst(d, in + i, end - i, center));
+      }
       i += kFloatLanes;
     }
-    all_sums = hn::Add(all_sums, InDoubles(hn::Add(even, odd)));
-    all_squares = hn::Add(all_squares, InDoubles(hn::Add(even_squares, odd_squares)));
+    for (int p = 0; p < kSixteenParts; ++p) {
+      sums[0].part[p] = hn::Add(sums[0].part[p], sums[1].part[p]);
+      squares[0].part[p] = hn::Add(squares[0].part[p], squares[1].part[p]);
+    }
+    all_sums = Added(all_sums, InDoubles(sums[0]));
+    all_squares = Added(all_squares, InDoubles(squares[0]));
+    i = end;
   }
-  double sum = SumOfLanes(all_sums), squares = SumOfLanes(all_squares);
-  for (; i < count; ++i) {
-    const double x = static_cast<double>(in[i]) - static_cast<double>(center);
-    sum += x;
-    squares += x * x;
-  }
-  return {sum, squares};
+  return {SumOfEight(all_sums), SumOfEight(all_squares)};
 }
 
 void NormalizeRun(const NormalizeRunArgs& run) {
   const NormalizeRunArgs args = run;  // which no store can change
   ForEachVector(args.count, [&](auto d, int64_t i) {
-    const auto x = hn::MulAdd(hn::Sub(hn::LoadU(d, args.in + i), hn::Set(d, args.center)),
-                              hn::Set(d, args.factor), hn::Set(d, args.rest));
+    const auto x = FusedMulAdd(hn::Sub(hn::LoadU(d, args.in + i), hn::Set(d, args.center)),
+                               hn::Set(d, args.factor), hn::Set(d, args.rest));
     if (args.scale == nullptr) {
       hn::StoreU(x, d, args.out + i);
     } else {
-      hn::StoreU(hn::MulAdd(x, hn::LoadU(d, args.scale + i), hn::LoadU(d, args.shift + i)), d, args.out + i);
+      hn::StoreU(FusedMulAdd(x, hn::LoadU(d, args.scale + i), hn::LoadU(d, args.shift + i)), d, args.out + i);
     }
   });
 }

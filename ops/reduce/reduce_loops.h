@@ -13,13 +13,14 @@ enum class ReduceStep { kSum, kSumAbs, kSumSquare, kSumExp, kProduct, kMax, kMin
 constexpr int64_t kReduceRun = 4096;
 constexpr int64_t kReduceRows = 128;
 
-// Over `count` floats; a NaN is passed over by kMax and kMin. Sums are of floats in every lane, of doubles
-// over the lanes.
+// Over `count` floats; a NaN is passed over by kMax and kMin. Element i goes to lane i % 64 of sums of
+// floats. Of these, in doubles, l (j) + l (j + 8) for each sixteen, then the four sixteens, then eight lanes
+// by halves; what is no sum is joined by halves.
 TILESMITH_DECLARE_ISA(double ReduceRun(ReduceStep step, const float* in, int64_t count, float shift))
 
-// What `count` floats, less a center, and the squares of that sum up to. Some ten floats are added up in
-// floats, the rest in doubles, so that any count is right to some roundings. Squares above a float's range
-// become infinite.
+// What `count` floats, less a center, and the squares of that sum up to. Of each 256 floats element i goes to
+// lane i % 32 of sums of floats, which are added up in doubles, so that any count is right to some roundings.
+// Squares above a float's range become infinite.
 struct Moments {
   double sum, squares;
 };

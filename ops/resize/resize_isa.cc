@@ -52,7 +52,7 @@ HWY_INLINE void GatherPixels(const ResizeRow<T>& row) {
 template <class D, typename V>
 HWY_INLINE V Between(D d, V low, V high, float weight) {
   if (weight == 0) return low;
-  return hn::MulAdd(low, hn::Set(d, 1 - weight), hn::Mul(high, hn::Set(d, weight)));
+  return FusedMulAdd(low, hn::Set(d, 1 - weight), hn::Mul(high, hn::Set(d, weight)));
 }
 
 }  // namespace

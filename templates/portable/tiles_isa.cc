@@ -34,7 +34,8 @@ void ChannelTile(const PortableTile& t) {
 #pragma GCC unroll 16
         for (int p = 0; p < kPositions; ++p) {
 #pragma GCC unroll 16
-          for (int v = 0; v < kVectors; ++v) acc[p][v] += x[p * step] * weights[v];
+          for (int v = 0; v < kVectors; ++v)
+            acc[p][v] = MultiplyAdd(Splat<kFloats>(x[p * step]), weights[v], acc[p][v]);
         }
       }
     }
@@ -65,7 +66,7 @@ void DepthwiseTile(const PortableTile& t) {
         const Vector<kFloats> weights = Load<kFloats>(w + v * kFloats);
 #pragma GCC unroll 16
         for (int p = 0; p < kPositions; ++p) {
-          acc[p][v] += Load<kFloats>(x + p * t.position_stride + v * kFloats) * weights;
+          acc[p][v] = MultiplyAdd(Load<kFloats>(x + p * t.position_stride + v * kFloats), weights, acc[p][v]);
         }
       }
     }
@@ -100,7 +101,7 @@ void PlaneTile(const PortablePlaneTile& t) {
         for (int v = 0; v < kVectors; ++v) {
           const Vector<kFloats> values = Load<kFloats>(x + v * kFloats);
 #pragma GCC unroll 16
-          for (int r = 0; r < kPlanes; ++r) acc[r][v] += values * w[r];
+          for (int r = 0; r < kPlanes; ++r) acc[r][v] = MultiplyAdd(values, Splat<kFloats>(w[r]), acc[r][v]);
         }
       }
     }
@@ -134,7 +135,7 @@ inline float Activate(float x, PortableActivation kind, float alpha, float beta)
       return x >= 0 ? x : alpha * x;
     case PortableActivation::kHardSigmoid:
     case PortableActivation::kHardSwish: {
-      float gate = alpha * x + beta;
+      float gate = MultiplyAdd(alpha, x, beta);
       gate = gate < 0 ? 0 : gate;
       gate = gate > 1 ? 1 : gate;
       return kind == PortableActivation::kHardSigmoid ? gate : x * gate;

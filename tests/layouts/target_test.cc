@@ -9,7 +9,7 @@ namespace tilesmith {
 namespace {
 
 TEST(Isa, ParsesWhatItPrints) {
-  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) EXPECT_EQ(ParseIsa(IsaName(isa)), isa);
+  for (const Isa isa : kIsas) EXPECT_EQ(ParseIsa(IsaName(isa)), isa);
 }
 
 TEST(Isa, UnknownNameThrowsNamingTheKnown) {
@@ -20,7 +20,7 @@ TEST(Isa, UnknownNameThrowsNamingTheKnown) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kUsage);
       EXPECT_THAT(error.what(), ::testing::HasSubstr('"' + std::string(text) + '"'));
-      EXPECT_THAT(error.what(), ::testing::HasSubstr("portable, avx2, avx512"));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("portable, portable_fused, avx2, avx512"));
     }
   }
 }
@@ -39,14 +39,18 @@ TEST(CapIsa, LowersAndNeverRaises) {
   EXPECT_TRUE(CapIsa(cpu, Isa::kAvx512).bf16);
   EXPECT_TRUE(CapIsa(cpu, Isa::kAvx512).amx);
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx512).isa, Isa::kAvx512);
+  EXPECT_EQ(CapIsa(cpu, Isa::kPortableFused).isa, Isa::kPortableFused);
   cpu.isa = Isa::kPortable;
   EXPECT_EQ(CapIsa(cpu, Isa::kAvx512).isa, Isa::kPortable);
+  EXPECT_EQ(Reproducible(cpu).isa, Isa::kPortableFused);
 }
 
 TEST(Target, VectorsFollowTheIsa) {
   Target cpu;
-  for (const auto& [isa, floats, registers] :
-       {std::tuple{Isa::kPortable, 4, 16}, {Isa::kAvx2, 8, 16}, {Isa::kAvx512, 16, 32}}) {
+  for (const auto& [isa, floats, registers] : {std::tuple{Isa::kPortable, 4, 16},
+                                               {Isa::kPortableFused, 4, 16},
+                                               {Isa::kAvx2, 8, 16},
+                                               {Isa::kAvx512, 16, 32}}) {
     cpu.isa = isa;
     EXPECT_EQ(cpu.vector_floats(), floats);
     EXPECT_EQ(cpu.vector_registers(), registers);

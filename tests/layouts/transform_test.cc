@@ -38,7 +38,7 @@ std::ostream& operator<<(std::ostream& os, const Case& c) {
 
 std::vector<Isa> AvailableIsas() {
   std::vector<Isa> isas;
-  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (isa <= TestCpu().isa) isas.push_back(isa);
   }
   return isas;

@@ -1,11 +1,12 @@
 // Fast kernels against their op's Reference: in each layout the op claims, for each instruction set up to the
 // machine's, with images spread apart, and blocks where kernels may be in regions, between guard pages, from
-// NaN-filled outputs.
+// NaN-filled outputs. All of them but the plain portable one are held to the same bits.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -106,6 +107,32 @@ inline void ExpectMatches(const Tensor& want, const GuardedTensor& got, const Ke
   ASSERT_TRUE(got.SlackIntact());
 }
 
+// The first run's results, which all others are held to, bit for bit: of any instruction set that adds
+// products unrounded, layout, threads and split. NaNs are as good as each other.
+class SameBits {
+ public:
+  void Expect(int64_t count, const GuardedTensor& got, const KernelPlacement& place, Isa isa) {
+    Expect(count, isa, [&](int64_t i) { return got[place.Offset(i)]; });
+  }
+  template <typename ValueAt>
+  void Expect(int64_t count, Isa isa, const ValueAt& value_at) {
+    if (isa < Isa::kPortableFused) return;
+    const bool is_first = first_.empty();
+    for (int64_t i = 0; i < count; ++i) {
+      const float value = value_at(i);
+      if (is_first) {
+        first_.push_back(value);
+      } else if (!std::isnan(value) || !std::isnan(first_[i])) {
+        ASSERT_EQ(std::bit_cast<uint32_t>(value), std::bit_cast<uint32_t>(first_[i]))
+            << "element " << i << " is " << value << ", and was " << first_[i];
+      }
+    }
+  }
+
+ private:
+  std::vector<float> first_;
+};
+
 // All tasks, as threads that happen to run one after the other, last first: a parallel region for each of
 // these thousands of tiny runs would cost more than the runs. Scratch is given here, filled with NaN.
 inline void RunInShares(const Kernel& kernel, KernelArgs args, Split split = Split::kEven, int threads = 3) {
@@ -127,7 +154,11 @@ struct KernelSetting {
 };
 
 inline void RunCase(const KernelCase& c, const std::vector<Tensor>& inputs, const Tensor& want,
-                    const KernelSetting& setting) {
+                    const KernelSetting& setting, SameBits& same_bits) {
+  const auto expect = [&](const GuardedTensor& got, const KernelPlacement& place) {
+    ExpectMatches(want, got, place, c.tolerance);
+    same_bits.Expect(want.size(), got, place, setting.cpu.isa);
+  };
   const auto kernel = c.op->MakeKernel({c.inputs, want.shape(), setting.layout, setting.cpu});
   const bool shifts = setting.guard == Guard::kAfter && MayBeShifted(*kernel, want.shape());
   std::vector<std::unique_ptr<GuardedTensor>> buffers;
@@ -151,14 +182,20 @@ inline void RunCase(const KernelCase& c, const std::vector<Tensor>& inputs, cons
   GuardedTensor output(place.floats(), setting.guard);
   for (auto& buffer : buffers) buffer->MakeReadOnly();
   RunInShares(*kernel, {views, output_of(output), nullptr});
-  ExpectMatches(want, output, place, c.tolerance);
+  expect(output, place);
+  for (const int threads : {1, 2, 4, 7}) {
+    if (setting.guard == Guard::kBefore) break;
+    GuardedTensor again(place.floats(), setting.guard);
+    RunInShares(*kernel, {views, output_of(again), nullptr}, Split::kEven, threads);
+    same_bits.Expect(want.size(), again, place, setting.cpu.isa);
+  }
   for (const Split split : {Split::kRows, Split::kChannels, Split::kImages}) {
     for (const int threads : {2, 7}) {
       if (!kernel->Grid(kernel->Stages() - 1).Can(split)) continue;
       SCOPED_TRACE(testing::Message() << threads << " threads by " << SplitName(split));
       GuardedTensor again(place.floats(), setting.guard);
       RunInShares(*kernel, {views, output_of(again), nullptr}, split, threads);
-      ExpectMatches(want, again, place, c.tolerance);
+      expect(again, place);
     }
   }
   for (size_t slot = 0; slot < inputs.size(); ++slot) {
@@ -168,7 +205,7 @@ inline void RunCase(const KernelCase& c, const std::vector<Tensor>& inputs, cons
     std::vector<InputView> in_place = views;
     in_place[slot] = input_of(*shared, place);
     RunInShares(*kernel, {in_place, output_of(*shared), nullptr});
-    ExpectMatches(want, *shared, place, c.tolerance);
+    expect(*shared, place);
   }
 }
 
@@ -180,15 +217,16 @@ inline void CheckOn(const KernelCase& c, const std::vector<Tensor>& inputs) {
   const Tensor want = c.op->Reference(pointers);
   ASSERT_EQ(want.shape(), c.op->InferShape(c.inputs));
   const Target machine = TestCpu();
+  SameBits same_bits;
   for (const Layout& layout :
        {Layout::Nchw(), Layout::Nhwc(), Layout::Blocked(8), Layout::Blocked(16), Layout::Blocked(32)}) {
     if (!c.op->RunsIn(layout, c.inputs)) continue;
-    for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    for (const Isa isa : kIsas) {
       if (isa > machine.isa) continue;
       for (const Guard guard : {Guard::kAfter, Guard::kBefore}) {
         SCOPED_TRACE(c.op->Signature() + " of " + ShapeToString(c.inputs[0]) + " in " + layout.ToString() +
                      " on " + std::string(IsaName(isa)) + (guard == Guard::kAfter ? " (end)" : " (start)"));
-        RunCase(c, inputs, want, {layout, CapIsa(machine, isa), guard});
+        RunCase(c, inputs, want, {layout, CapIsa(machine, isa), guard}, same_bits);
         if (testing::Test::HasFatalFailure()) return;
       }
     }

@@ -40,7 +40,7 @@ void CheckBytes(const Op& op, const std::vector<Tensor>& inputs) {
   }
   const Tensor want = op.Reference(pointers);
   ASSERT_TRUE(op.KernelTakes(types));
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (isa > TestCpu().isa) continue;
     Tensor got(want.shape(), want.layout());
     const int64_t bytes = got.size() * ElementBytes(got.type());

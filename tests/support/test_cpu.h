@@ -22,7 +22,7 @@ inline Target TestCpu() {
 // extension.
 inline std::vector<Target> TestCpus() {
   std::vector<Target> cpus;
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (isa <= TestCpu().isa) cpus.push_back(CapIsa(TestCpu(), isa));
   }
   if (cpus.back().amx) {

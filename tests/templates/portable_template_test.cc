@@ -91,7 +91,7 @@ void Check(const Problem& problem, const Config& config, const Target& cpu, bool
 
 std::vector<Isa> Isas() {
   std::vector<Isa> isas;
-  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kIsas) {
     if (isa <= TestCpu().isa) isas.push_back(isa);
   }
   return isas;

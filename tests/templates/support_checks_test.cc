@@ -26,8 +26,6 @@ Target CpuOfIsa(Isa isa) {
   return cpu;
 }
 
-constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
-
 void ExpectValidDefault(const ConvTemplate& conv_template, const ConvWorkload& workload, const Target& cpu) {
   SCOPED_TRACE(
       fmt::format("{} of {} with {}", conv_template.Name(), WorkloadToString(workload), IsaName(cpu.isa)));

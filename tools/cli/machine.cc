@@ -20,7 +20,7 @@ void DeclareMachineOptions(Args& args, MachineOptions* options) {
   args.Choice(
       "--wait", &options->wait, {"spin", "yield", "sleep"},
       "What threads do that wait for others: spin; after a while offer the core; at last sleep (default)");
-  args.Choice("--max-isa", &options->max_isa, {"portable", "avx2", "avx512"},
+  args.Choice("--max-isa", &options->max_isa, {"portable", "portable_fused", "avx2", "avx512"},
               "Use no wider instructions, oneDNN neither (also: TILESMITH_MAX_ISA)");
   DeclareTarget(args, &options->target);
   args.Group(heading);

@@ -62,7 +62,7 @@ Finding CheckIsa(const DevicePtr& machine) {
   Finding finding{"ISA", IsaText(machine->target()), ""};
   if (machine->target().isa < detected) {
     finding.advice = fmt::format("capped; this CPU has {}", IsaName(detected));
-  } else if (machine->target().isa == Isa::kPortable) {
+  } else if (machine->target().isa < Isa::kAvx2) {
     finding.advice = "no AVX2 with FMA: only the portable template runs, slowly";
   }
   return finding;

@@ -52,6 +52,7 @@ int CoresOfAutotvmTarget(std::string_view target) {
 std::string AutotvmTargetText(Isa isa) {
   switch (isa) {
     case Isa::kPortable:
+    case Isa::kPortableFused:
       return "llvm";
     case Isa::kAvx2:
       return "llvm -mcpu=core-avx2";

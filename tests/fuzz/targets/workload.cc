@@ -57,7 +57,6 @@ void Run(const std::string& input) {
   Require(Reread(text) == workload, "the canonical form is the same workload");
   Require(WorkloadToString(Reread(text)) == text, "and canonical itself");
   workload.flops();
-  constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
   Target cpu = FuzzCpu();
   cpu.isa = kIsas[input.size() % std::size(kIsas)];
   for (const ConvTemplate* conv_template : ConvTemplates()) {
