@@ -51,7 +51,7 @@ void Get(ByteReader&, StepRegion&) {}
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'T', 'S', 'M', 'I', 'T', 'H', 'C', '\n'};
-constexpr uint32_t kFormatVersion = 3;
+constexpr uint32_t kFormatVersion = 4;
 constexpr int64_t kSectionAlignment = 4096;
 
 enum SectionNumber { kTables, kData, kCode, kSections };

@@ -9,6 +9,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "layouts/measure/clock.h"
+#include "ops/base/order.h"
 #include "templates/base/code_sink.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/model.h"
@@ -278,7 +279,7 @@ class RunNetworkCommand : public Command {
   }
 
   static void AddReproducible(Report& report, const Target& target) {
-    if (target.reproducible) report.Fact("reproducible", "reproducible", Cell{true, "yes"});
+    if (target.reproducible) report.Fact("reproducible", "reproducible", Cell{true, fmt::format("yes, by order {}", kOrderVersion)});
   }
 
   static void AddTimes(Report& report, const RunFacts& facts, const RunTimes& times,
