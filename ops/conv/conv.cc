@@ -8,10 +8,10 @@
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
 #include "ops/base/import_util.h"
+#include "ops/base/matrix.h"
 #include "ops/base/op.h"
 #include "ops/base/rounding.h"
 #include "ops/conv/conv_depth.h"
-#include "ops/dense/matrix.h"
 #include "ops/elementwise/batch_norm.h"
 
 namespace tilesmith {

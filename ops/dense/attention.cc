@@ -11,10 +11,10 @@
 #include "ops/base/broadcast.h"
 #include "ops/base/elementary.h"
 #include "ops/base/import_util.h"
+#include "ops/base/matrix.h"
 #include "ops/base/rounding.h"
 #include "ops/base/saved_op.h"
 #include "ops/dense/matmul.h"
-#include "ops/dense/matrix.h"
 #include "ops/dense/strided.h"
 
 namespace tilesmith {

@@ -9,10 +9,10 @@
 #include "layouts/base/thread_team.h"
 #include "layouts/derived_tensors.h"
 #include "ops/base/import_util.h"
+#include "ops/base/matrix.h"
 #include "ops/base/node_writer.h"
 #include "ops/base/rounding.h"
 #include "ops/dense/matmul.h"
-#include "ops/dense/matrix.h"
 #include "ops/elementwise/batch_norm.h"
 
 namespace tilesmith {

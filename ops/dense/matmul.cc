@@ -7,9 +7,9 @@
 #include "layouts/base/error.h"
 #include "layouts/base/sizes.h"
 #include "ops/base/broadcast.h"
+#include "ops/base/matrix.h"
 #include "ops/base/rounding.h"
 #include "ops/base/saved_op.h"
-#include "ops/dense/matrix.h"
 #include "ops/dense/strided.h"
 
 namespace tilesmith {

@@ -36,15 +36,9 @@ HWY_INLINE void PoolPixels(const PoolRow& row) {
       for (int64_t j = 0; j < count; ++j) {
         auto column_total = hn::Set(d, Start<kMax>());
         const float* from = in + j * step + lane;
-        for (int64_t i = 0; i < row.rows; ++i) {
-          const auto value = hn::LoadU(d, from + i * row.row_floats);
-          if constexpr (kMax) {
-            total = Larger(total, value);  // as of a column first
-          } else {
-            column_total = hn::Add(column_total, value);
-          }
-        }
-        if constexpr (!kMax) total = hn::Add(total, column_total);
+        for (int64_t i = 0; i < row.rows; ++i)
+          column_total = Join<kMax>(column_total, hn::LoadU(d, from + i * row.row_floats));
+        total = Join<kMax>(total, column_total);
       }
       hn::StoreU(kMax ? total : hn::Div(total, hn::Set(d, divisor)), d, out + lane);
     });
