@@ -4,6 +4,7 @@
 
 #include "layouts/base/sizes.h"
 #include "templates/base/schedule_template.h"
+#include "templates/portable_winograd/tile_loops.h"
 #include "templates/winograd/config.h"
 #include "templates/winograd/schedule.h"
 #include "templates/winograd/transforms.h"
@@ -18,9 +19,15 @@ TaskGrid GridOf(const Schedule& s) {
           .part_units = s.tile};
 }
 
+namespace {
+
+constexpr double kBytes = sizeof(float);
+constexpr int64_t kLanes = kWinogradLanes;
+
+}  // namespace
+
 LoopFeatures FeaturesOf(const Schedule& s) {
   const ConvWorkload& w = s.workload;
-  constexpr double kBytes = sizeof(float);
   const int64_t window = winograd::WindowOf(s.tile, w.sh), rows = CeilDiv(w.oh, s.tile);
   const auto channels = static_cast<double>(w.ic) * static_cast<double>(w.oc);
   const auto elements = static_cast<double>(window * window);
@@ -41,15 +48,19 @@ LoopNest NestOf(const Schedule& s) {
   const int64_t window = winograd::WindowOf(s.tile, w.sh);
   LoopNest nest;
   nest.tasks = {LoopOver("mb", w.mb, 1, LoopKind::kTasks),
-                LoopOver("oh", w.oh, s.tile, LoopKind::kTasks, "a row of tiles")};
+                LoopOver("tile row", CeilDiv(w.oh, s.tile), 1, LoopKind::kTasks)};
   LoopPart part;
-  part.loops = {LoopOver("ow", w.ow, s.tile, LoopKind::kLoop, "tiles"),
-                LoopOver("oc", w.oc, 16, LoopKind::kLoop),
+  part.loops = {LoopOver("tile", CeilDiv(w.ow, s.tile), 1, LoopKind::kLoop),
+                LoopOver("oc", w.oc, kLanes, LoopKind::kLoop),
                 LoopOver("xi", window * window, 1, LoopKind::kLoop, "elements of the transformed window"),
-                LoopOver("ic", w.ic, 1, LoopKind::kLoop), LoopOver("oc", 16, 1, LoopKind::kVector)};
+                LoopOver("ic", w.ic, 1, LoopKind::kLoop), LoopOver("oc", kLanes, 1, LoopKind::kVector)};
   part.body = "sum += transformed weights * transformed input";
   part.covers = 9.0 * static_cast<double>(s.tile * s.tile) / static_cast<double>(window * window);
   nest.parts = {std::move(part)};
+  const auto element_channels = static_cast<double>(window * window * w.ic);
+  nest.tile_input_bytes = element_channels * kBytes;
+  nest.tile_weight_bytes = element_channels * kLanes * kBytes;
+  nest.tile_output_bytes = static_cast<double>(s.tile * s.tile * kLanes) * kBytes;
   return nest;
 }
 

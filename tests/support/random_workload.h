@@ -201,4 +201,23 @@ inline ConvWorkload RandomFusedWorkload(TestRandom& random) {
   }
 }
 
+// One that is reproducible by Winograd's algorithm.
+inline ConvWorkload RandomOrderedByTiles(TestRandom& random) {
+  ConvWorkload w;
+  w.mb = random.Integer(1, 2);
+  w.ic = random.Pick(std::vector<int64_t>{32, 40, 64, 67, 80, 131});
+  w.oc = random.Pick(std::vector<int64_t>{32, 35, 48, 64});
+  w.kh = w.kw = 3;
+  w.ph = random.Integer(0, 2);
+  w.pw = random.Integer(0, 2);
+  w.ih = random.Integer(14, 19);
+  w.iw = random.Integer(14, 27);
+  w.oh = w.ih + 2 * w.ph - 2;
+  w.ow = w.iw + 2 * w.pw - 2;
+  w.post.bias = random.Integer(0, 1) == 1;
+  w.post.sum = random.Integer(0, 2) == 0;
+  w.post.activation = RandomFusableActivation(random);
+  return w;
+}
+
 }  // namespace tilesmith

@@ -20,7 +20,7 @@
 #include "tests/support/magnitude.h"
 #include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
-#include "tests/support/test_cpu.h"
+#include "tests/support/template_cpu.h"
 #include "tests/templates/example_template.h"
 #include "tests/templates/ordered_conv.h"
 #include "tests/templates/rebuilt_kernel.h"
@@ -41,26 +41,6 @@ struct Case {
 };
 
 int SweepLength() { return CaseCount("TILESMITH_SWEEP", 1200); }
-
-// One that is reproducible by Winograd's algorithm.
-ConvWorkload RandomOrderedByTiles(TestRandom& random) {
-  ConvWorkload w;
-  w.mb = random.Integer(1, 2);
-  w.ic = random.Pick(std::vector<int64_t>{32, 40, 64, 67, 80, 131});
-  w.oc = random.Pick(std::vector<int64_t>{32, 35, 48, 64});
-  w.kh = w.kw = 3;
-  w.ph = random.Integer(0, 2);
-  w.pw = random.Integer(0, 2);
-  w.ih = random.Integer(14, 19);
-  w.iw = random.Integer(14, 27);
-  w.oh = w.ih + 2 * w.ph - 2;
-  w.ow = w.iw + 2 * w.pw - 2;
-  w.post.bias = random.Integer(0, 1) == 1;
-  w.post.sum = random.Integer(0, 2) == 0;
-  w.post.activation = random.Pick(std::vector<Activation>{
-      {}, {ActivationKind::kRelu}, {ActivationKind::kHardSwish}, {ActivationKind::kLeakyRelu, 0.1F}});
-  return w;
-}
 
 // Draws workloads until the template supports one: some are for rare ones only.
 bool FindWorkload(TestRandom& random, Case& c) {
@@ -177,11 +157,6 @@ void Sweep(const ConvTemplate& conv_template, const Target& cpu) {
     Check(c);
   }
   EXPECT_GT(supported, cases / 2);
-}
-
-// Where generated code is not, for the template that then takes its place.
-Target CpuFor(const ConvTemplate& conv_template) {
-  return &conv_template == &PortableWinogradTemplate() ? CapIsa(TestCpu(), Isa::kPortable) : TestCpu();
 }
 
 TEST_P(ConvCorrectness, RandomWorkloadsAndConfigs) { Sweep(*GetParam(), CpuFor(*GetParam())); }

@@ -8,7 +8,7 @@
 #include "templates/winograd_int8/config.h"
 #include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
-#include "tests/support/test_cpu.h"
+#include "tests/support/template_cpu.h"
 #include "tests/templates/rebuilt_kernel.h"
 
 namespace tilesmith {
@@ -40,7 +40,7 @@ ConvWorkload DrawWorkload(TestRandom& random, DataType type) {
     case 2:
       return RandomProduct(random);
     default:
-      return RandomWorkload(random);
+      return random.Integer(1, 8) == 1 ? RandomOrderedByTiles(random) : RandomWorkload(random);
   }
 }
 
@@ -48,7 +48,7 @@ class GeneratedCode : public testing::TestWithParam<const ConvTemplate*> {};
 
 TEST_P(GeneratedCode, SaysNothingOfWhereItLies) {
   const ConvTemplate& conv_template = *GetParam();
-  Target cpu = TestCpu();
+  Target cpu = CpuFor(conv_template);
   if (cpu.isa == Isa::kAvx512) cpu.vnni = cpu.bf16 = cpu.amx = true;
   // It leaves bytes that are multiplied in fours to others.
   if (&conv_template == &WinogradInt8Template()) cpu.vnni = cpu.bf16 = cpu.amx = false;

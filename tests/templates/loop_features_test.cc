@@ -7,7 +7,7 @@
 
 #include "templates/base/conv_template.h"
 #include "tests/support/random_workload.h"
-#include "tests/support/test_cpu.h"
+#include "tests/support/template_cpu.h"
 
 namespace tilesmith {
 namespace {
@@ -18,20 +18,22 @@ TEST(LoopFeaturesTest, EveryTemplateHasThemForEveryConfig) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     TestRandom random(seed);
     const ConvWorkload workload = seed % 16 == 0              ? RandomProduct(random)
+                                  : seed % 16 == 1            ? RandomOrderedByTiles(random)
                                   : random.Integer(1, 4) == 1 ? RandomFusedWorkload(random)
                                                               : RandomWorkload(random);
     for (const ConvTemplate* conv_template : ConvTemplates()) {
-      if (!conv_template->Supports(workload, TestCpu()).ok) continue;
+      const Target cpu = CpuFor(*conv_template);
+      if (!conv_template->Supports(workload, cpu).ok) continue;
       SCOPED_TRACE(std::string(conv_template->Name()) + " " + WorkloadToString(workload));
       met.insert(conv_template->Name());
-      const Config config = conv_template->Default(workload, TestCpu());
-      const LoopFeatures features = conv_template->Features(workload, config, TestCpu());
+      const Config config = conv_template->Default(workload, cpu);
+      const LoopFeatures features = conv_template->Features(workload, config, cpu);
       EXPECT_GT(features.flops, 0);
       EXPECT_GE(features.tasks, 1);
       EXPECT_GT(features.fma_per_load, 0);
       EXPECT_GT(features.task_input_bytes, 0);
       EXPECT_GT(features.task_output_bytes, 0);
-      const std::vector<float> vector = FeatureVector(features, workload, TestCpu(), 2);
+      const std::vector<float> vector = FeatureVector(features, workload, cpu, 2);
       ASSERT_EQ(vector.size(), FeatureNames().size());
       for (float value : vector) EXPECT_TRUE(std::isfinite(value));
     }

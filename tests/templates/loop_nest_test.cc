@@ -10,7 +10,7 @@
 #include "templates/base/conv_template.h"
 #include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
-#include "tests/support/test_cpu.h"
+#include "tests/support/template_cpu.h"
 
 namespace tilesmith {
 namespace {
@@ -45,7 +45,7 @@ double MultiplicationsOf(const ConvWorkload& w) {
 void ExpectCovers(const ConvTemplate& conv_template, const ConvWorkload& workload, const Config& config) {
   SCOPED_TRACE(std::string(conv_template.Name()) + " " + WorkloadToString(workload) + " " +
                config.ToString());
-  const LoopNest nest = conv_template.Nest(workload, config, TestCpu());
+  const LoopNest nest = conv_template.Nest(workload, config, CpuFor(conv_template));
   ASSERT_FALSE(nest.parts.empty());
   EXPECT_GE(nest.multiplications() * (1 + 1e-12), MultiplicationsOf(workload));
   for (const LoopPart& part : nest.parts) {
@@ -66,11 +66,13 @@ TEST(LoopNest, OfEveryTemplateCoversTheWorkload) {
   for (int i = 0; i < 6000; ++i) {
     const ConvWorkload workload = i % 4 == 0    ? RandomFusedWorkload(random)
                                   : i % 16 == 1 ? RandomProduct(random)
+                                  : i % 16 == 2 ? RandomOrderedByTiles(random)
                                                 : RandomWorkload(random);
     for (const ConvTemplate* conv_template : ConvTemplates()) {
-      if (!conv_template->Supports(workload, TestCpu()).ok) continue;
+      const Target cpu = CpuFor(*conv_template);
+      if (!conv_template->Supports(workload, cpu).ok) continue;
       const std::optional<Config> config =
-          RandomValidConfig(conv_template->Space(workload, TestCpu()), random, 200);
+          RandomValidConfig(conv_template->Space(workload, cpu), random, 200);
       if (!config) continue;
       ++seen[conv_template->Name()];
       ExpectCovers(*conv_template, workload, *config);

@@ -12,7 +12,7 @@
 #include "templates/base/conv_template.h"
 #include "tests/support/random_config.h"
 #include "tests/support/random_workload.h"
-#include "tests/support/test_cpu.h"
+#include "tests/support/template_cpu.h"
 
 namespace tilesmith {
 namespace {
@@ -28,9 +28,10 @@ struct NanCase {
 
 bool DrawCase(TestRandom& random, const Activation& activation, NanCase& c) {
   for (int i = 0; i < 300; ++i) {
-    const int64_t kind = random.Integer(1, 4);
+    const int64_t kind = random.Integer(1, 5);
     c.workload = kind == 1   ? RandomFusedWorkload(random)
                  : kind == 2 ? RandomProduct(random)
+                 : kind == 3 ? RandomOrderedByTiles(random)
                              : RandomWorkload(random);
     if (!c.workload.product) c.workload.post.activation = activation;
     if (!c.conv_template->Supports(c.workload, c.cpu).ok) continue;
@@ -95,7 +96,8 @@ TEST_P(ConvNan, GoesToTheOutputsThatReadIt) {
   for (const char* text : {"", "relu", "clip:-3:6", "clip:2:9", "clip:-inf:5", "leaky_relu:0.5",
                            "leaky_relu:2", "hard_sigmoid:0.25:0.5", "hard_swish"}) {
     for (int i = 0; i < kCases && !HasFatalFailure(); ++i) {
-      NanCase c{&conv_template, {}, {}, i % 2 == 0 ? TestCpu() : CapIsa(TestCpu(), Isa::kAvx2)};
+      NanCase c{&conv_template, {}, {}, CpuFor(conv_template)};
+      if (i % 2 != 0) c.cpu = CapIsa(c.cpu, Isa::kAvx2);
       if (!DrawCase(random, ParseActivation(text), c)) continue;
       SCOPED_TRACE(fmt::format("{} {} {} {}", conv_template.Name(), WorkloadToString(c.workload),
                                c.config.ToString(), IsaName(c.cpu.isa)));
