@@ -3,8 +3,8 @@
 
 namespace tilesmith {
 
-// Of ops/order.md, which says in what order every operator adds and by which functions: results of the same version are
-// the same bits on every CPU that adds products unrounded.
+// Of ops/order.md, which says in what order every operator adds and by which functions: results of the same
+// version are the same bits on every CPU that adds products unrounded.
 constexpr int kOrderVersion = 1;
 
 }  // namespace tilesmith

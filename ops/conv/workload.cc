@@ -445,7 +445,7 @@ void ValidateWorkload(const ConvWorkload& w) {
 
 // Where it takes less time than a plain sum on the CPUs that were measured.
 int64_t OrderTile(const ConvWorkload& w) {
-  constexpr int64_t kTile = 4, kFewestChannels = 32, kFewestPixels = 144;
+  constexpr int64_t kTile = 4, kFewestChannels = 16, kFewestPixels = 144;
   const bool is_plain = w.g == 1 && !w.bytes && !w.product;
   const bool is_3x3 = w.kh == 3 && w.kw == 3 && w.sh == 1 && w.sw == 1 && w.dh == 0 && w.dw == 0;
   const bool pays = std::min(w.ic, w.oc) >= kFewestChannels && w.oh * w.ow >= kFewestPixels;

@@ -205,8 +205,8 @@ inline ConvWorkload RandomFusedWorkload(TestRandom& random) {
 inline ConvWorkload RandomOrderedByTiles(TestRandom& random) {
   ConvWorkload w;
   w.mb = random.Integer(1, 2);
-  w.ic = random.Pick(std::vector<int64_t>{32, 40, 64, 67, 80, 131});
-  w.oc = random.Pick(std::vector<int64_t>{32, 35, 48, 64});
+  w.ic = random.Pick(std::vector<int64_t>{16, 19, 32, 40, 64, 67, 80, 131});
+  w.oc = random.Pick(std::vector<int64_t>{16, 17, 32, 35, 48, 64});
   w.kh = w.kw = 3;
   w.ph = random.Integer(0, 2);
   w.pw = random.Integer(0, 2);

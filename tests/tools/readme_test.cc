@@ -23,9 +23,9 @@ const fs::path kRoot = TILESMITH_SOURCE_DIR;
 
 // Other programs in the pages' blocks, which this test does not run: tools/check runs this very test,
 // tools/quickstart is tools/install-deps, a build, and commands that the page also shows one by one,
-// tools/bench-networks, -rivals, -accuracy, -float16, -starts, -plans and -torch, tools/soak, tools/results/pages and
-// tools/gpu-check have tests of their own (scripts_test.cc, cuda_test.cc), and so have the fuzzer and what
-// gcc makes of objects (object_test.cc).
+// tools/bench-networks, -rivals, -accuracy, -float16, -starts, -plans and -torch, tools/soak,
+// tools/results/pages and tools/gpu-check have tests of their own (scripts_test.cc, cuda_test.cc), and so
+// have the fuzzer and what gcc makes of objects (object_test.cc).
 const std::vector<std::string> kNotRun{"git ",
                                        "cd ",
                                        "tools/quickstart",

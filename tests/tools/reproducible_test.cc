@@ -62,12 +62,15 @@ struct Hashed {
 
 // Of order version 1. Another order is another version, and other hashes.
 constexpr Hashed kHashes[] = {
-    {"resnet18", "1x3x64x64", 0x846afe2453a8e909},      {"resnet34", "1x3x64x64", 0x69ffda2f32ce6357},      {"resnet50", "1x3x64x64", 0x09626f1a128608a9},
-    {"resnet101", "1x3x32x32", 0x579e18f1ac7de458},     {"vgg16", "1x3x32x32", 0x051ce99fba061be1},         {"vgg19", "1x3x32x32", 0x0dca7326fc48b659},
-    {"mobilenet_v1", "1x3x64x64", 0xfa02f993e98e9a5f},  {"mobilenet_v2", "1x3x64x64", 0xb6081e7759327937},  {"squeezenet1_1", "1x3x64x64", 0xea0d8d7f85ccf779},
-    {"densenet121", "1x3x64x64", 0x14d1e87073cb9bac},   {"inception_v3", "1x3x96x96", 0x2018043ea06db006},  {"unet", "1x3x32x32", 0x95889bc2fb0e226e},
-    {"resnet18", "3x3x71x97", 0xd171611c6bd73c90},      {"resnet50", "2x3x75x51", 0x55fa74e9f3e2d452},      {"mobilenet_v1", "2x3x33x47", 0x190e08909cb259e2},
-    {"mobilenet_v2", "2x3x96x81", 0xfdbdb6260b3dc6ac},  {"squeezenet1_1", "2x3x65x51", 0x2c6426575d5a0f78}, {"densenet121", "2x3x50x66", 0xcb3a8912ac7d68d7},
+    {"resnet18", "1x3x64x64", 0x846afe2453a8e909},      {"resnet34", "1x3x64x64", 0x69ffda2f32ce6357},
+    {"resnet50", "1x3x64x64", 0x09626f1a128608a9},      {"resnet101", "1x3x32x32", 0x579e18f1ac7de458},
+    {"vgg16", "1x3x32x32", 0x051ce99fba061be1},         {"vgg19", "1x3x32x32", 0x0dca7326fc48b659},
+    {"mobilenet_v1", "1x3x64x64", 0xfa02f993e98e9a5f},  {"mobilenet_v2", "1x3x64x64", 0xb6081e7759327937},
+    {"squeezenet1_1", "1x3x64x64", 0xdf8e9297932d192a}, {"densenet121", "1x3x64x64", 0x14d1e87073cb9bac},
+    {"inception_v3", "1x3x96x96", 0x2018043ea06db006},  {"unet", "1x3x32x32", 0x95889bc2fb0e226e},
+    {"resnet18", "3x3x71x97", 0xd171611c6bd73c90},      {"resnet50", "2x3x75x51", 0x55fa74e9f3e2d452},
+    {"mobilenet_v1", "2x3x33x47", 0x190e08909cb259e2},  {"mobilenet_v2", "2x3x96x81", 0xfdbdb6260b3dc6ac},
+    {"squeezenet1_1", "2x3x65x51", 0x482d48c372154406}, {"densenet121", "2x3x50x66", 0xcb3a8912ac7d68d7},
     {"inception_v3", "1x3x111x87", 0xfe56fb5bc3001d56}, {"unet", "2x3x32x48", 0x7a762367f59b2364},
 };
 

@@ -279,7 +279,8 @@ class RunNetworkCommand : public Command {
   }
 
   static void AddReproducible(Report& report, const Target& target) {
-    if (target.reproducible) report.Fact("reproducible", "reproducible", Cell{true, fmt::format("yes, by order {}", kOrderVersion)});
+    if (target.reproducible)
+      report.Fact("reproducible", "reproducible", Cell{true, fmt::format("yes, by order {}", kOrderVersion)});
   }
 
   static void AddTimes(Report& report, const RunFacts& facts, const RunTimes& times,
