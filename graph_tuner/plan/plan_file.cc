@@ -12,6 +12,7 @@
 #include "graph_tuner/plan/plan.h"
 #include "layouts/base/settings.h"
 #include "layouts/base/text_file.h"
+#include "ops/base/order.h"
 #include "ops/dense/tasks.h"
 #include "ops/qdq/qdq_model.h"
 #include "tuner/records/json_fields.h"
@@ -132,6 +133,7 @@ json HeaderToJson(const Plan& plan) {
                  {"graph_hash", plan.graph_hash},   {"target", TargetToJson(plan.target)},
                  {"threads", plan.threads},         {"solver", plan.solver},
                  {"certificate", plan.certificate}, {"predicted_seconds", Written(plan.predicted_seconds)}};
+  if (plan.target.reproducible) header["order"] = kOrderVersion;
   if (plan.placement.is_known()) {
     header["barrier_seconds"] = Written(plan.placement.barrier_seconds);
     header["arithmetic_seconds"] = Written(plan.placement.arithmetic_seconds);
@@ -164,6 +166,11 @@ Plan HeaderFromJson(const json& object) {
   plan.network = JsonGet<std::string>(object, "network");
   plan.graph_hash = JsonGet<std::string>(object, "graph_hash");
   plan.target = TargetFromJson(JsonField(object, "target"));
+  if (const auto order = JsonGetOr<int64_t>(object, "order", 0);
+      plan.target.reproducible && order != kOrderVersion) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("field \"order\" is {} (this version adds by order {})", order, kOrderVersion));
+  }
   plan.threads = JsonGet<int>(object, "threads");
   if (plan.threads < 1 || plan.threads > kMaxThreads) {
     throw Error(ErrorCode::kUsage,

@@ -9,13 +9,15 @@
 //   {"transform":"input","from":"NCHW","to":"NCHW16c","predicted_seconds":1.2e-05}
 // Plans for several sizes of the inputs stand one behind the other, told apart by their graph's hash.
 // A header of a plan whose graph inputs or outputs are not NCHW says "input_layout", "output_layout".
-// One whose prediction was measured on several threads says "barrier_seconds" and "arithmetic_seconds"
-// (layouts/measure/core_placement.h); where the cores were seen at several distances, what it is predicted to
-// take at each: "at_distances":[{"barrier_seconds":6.4e-08,"predicted_seconds":0.0161},...].
-// A transform whose seconds are an estimate carries "interpolated":true. A conv's node line is a tuning
-// record (tuner/records/record.h) with the node's three fields added. One that was never measured carries
-// "unmeasured":true and 0 seconds, which log readers refuse. A node that the conv behind it computes as well
-// names it instead of layouts, and that conv's workload is the fused one:
+// One whose target is reproducible says by which "order" it adds (ops/base/order.h); other versions are
+// refused. One whose prediction was measured on several threads says "barrier_seconds" and
+// "arithmetic_seconds" (layouts/measure/core_placement.h); where the cores were seen at several distances,
+// what it is predicted to take at each:
+// "at_distances":[{"barrier_seconds":6.4e-08,"predicted_seconds":0.0161},...]. A transform whose seconds are
+// an estimate carries "interpolated":true. A conv's node line is a tuning record (tuner/records/record.h)
+// with the node's three fields added. One that was never measured carries "unmeasured":true and 0 seconds,
+// which log readers refuse. A node that the conv behind it computes as well names it instead of layouts, and
+// that conv's workload is the fused one:
 //   {"node":"bn1","op":"ScaleShift","fused_into":"conv2","predicted_seconds":0}
 // Nodes that are computed depth first (executor/regions.h) name their region, numbered from 1 on, of which a
 // line in front of the nodes says in how many rows of its last node's result a band is:

@@ -118,6 +118,11 @@ TEST(ReproducibleTest, APlanCarriesIt) {
   const ProgramResult refused = run({"run", "--plan", free_plan, "--reproducible"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("made without --reproducible"));
+  const std::string text = ReadFile(plan), order = "\"order\":1";
+  ASSERT_NE(text.find(order), std::string::npos) << text.substr(0, text.find('\n'));
+  const std::string other = directory.File("other.jsonl");
+  WriteFile(other, std::string(text).replace(text.find(order), order.size(), "\"order\":2"));
+  EXPECT_THAT(run({"run", "--plan", other}).err, HasSubstr("\"order\" is 2 (this version adds by order 1)"));
   const LoadOptions by_api = {
       .plan = plan, .threads = 1, .input_shapes = {"input=1x3x32x32"}};  // it asks by itself
   const Model model = Model::Load("resnet18", by_api);
