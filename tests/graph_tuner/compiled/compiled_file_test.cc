@@ -232,7 +232,7 @@ TEST_F(SmallFile, OtherFilesAreRefusedByName) {
   EXPECT_THAT(refusal(bytes_ + "x"), HasSubstr("it is cut off, or was added to"));
   std::string version = bytes_;
   version[8] = 9;
-  EXPECT_THAT(refusal(version), HasSubstr("is of version 9 of the format, this program reads 3"));
+  EXPECT_THAT(refusal(version), HasSubstr("is of version 9 of the format, this program reads 4"));
   Refusal(ErrorCode::kEnvironment, [&] { CompiledFile(folder_.File("none.tsc")); });
   Refusal(ErrorCode::kBadModel, [&] { CompiledFile(folder_.path()); });
   EXPECT_TRUE(IsCompiledFile(path_));
