@@ -1,5 +1,5 @@
-// Winograd's F(4 x 4, 3 x 3) in plain C++, for CPUs without generated code and in any pair of layouts: what
-// makes outputs that are reproducible the same there, too. Every operation is that of the Winograd template's
+// Winograd's F(4 x 4, 3 x 3) in plain C++, in any pair of layouts: what makes outputs that are reproducible
+// the same on CPUs without generated code, too. Every operation is that of the Winograd template's
 // transforms (templates/winograd/x86/tile_transforms.h), in their order.
 #pragma once
 

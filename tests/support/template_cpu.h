@@ -6,9 +6,10 @@
 
 namespace tilesmith {
 
-// TestCpu(), but one without generated code for the template that then takes its place.
+// TestCpu(), but a reproducible one without generated code for the template that then takes its place.
 inline Target CpuFor(const ConvTemplate& conv_template) {
-  return &conv_template == &PortableWinogradTemplate() ? CapIsa(TestCpu(), Isa::kPortable) : TestCpu();
+  return &conv_template == &PortableWinogradTemplate() ? Reproducible(CapIsa(TestCpu(), Isa::kPortable))
+                                                       : TestCpu();
 }
 
 }  // namespace tilesmith
