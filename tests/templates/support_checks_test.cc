@@ -46,9 +46,15 @@ TEST(Templates, HaveAValidDefaultWhereverTheySupportAWorkload) {
   TestRandom random(20);
   std::map<std::string_view, int> supported;
   for (int i = 0; i < 2000; ++i) {
-    const ConvWorkload workload = i % 16 == 0 ? RandomProduct(random) : RandomExtremeWorkload(random);
+    const ConvWorkload workload = i % 16 == 0   ? RandomProduct(random)
+                                  : i % 16 == 1 ? RandomOrderedByTiles(random)
+                                                : RandomExtremeWorkload(random);
+    std::vector<Target> cpus;
     for (const Isa isa : kIsas) {
-      const Target cpu = CpuOfIsa(isa);
+      cpus.push_back(CpuOfIsa(isa));
+      cpus.push_back(Reproducible(cpus.back()));
+    }
+    for (const Target& cpu : cpus) {
       for (const ConvTemplate* conv_template : ConvTemplates()) {
         if (!conv_template->Supports(workload, cpu).ok) continue;
         ++supported[conv_template->Name()];
