@@ -85,9 +85,9 @@ void MultiplyWinogradTile(const WinogradMaps& maps, const WinogradProduct& p) {
     for (int element = 0; element < kT * kT; ++element) {
       const float* v = p.v + element * p.v_stride;
       const float* u = p.u + element * u_stride + lane;
-      for (int64_t first = 0; first < p.channels; first += kWinogradChannelsPerPass) {
+      for (int64_t first = 0; first < p.channels; first += winograd::kChannelsPerPass) {
         const int64_t end =
-            first + kWinogradChannelsPerPass < p.channels ? first + kWinogradChannelsPerPass : p.channels;
+            first + winograd::kChannelsPerPass < p.channels ? first + winograd::kChannelsPerPass : p.channels;
         PartVector sum = {};
         for (int64_t c = first; c < end; ++c)
           sum = MultiplyAdd(Splat<kPartLanes>(v[c]), Load<kPartLanes>(u + c * kWinogradLanes), sum);

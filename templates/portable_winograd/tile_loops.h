@@ -5,14 +5,14 @@
 #include <cstdint>
 
 #include "layouts/base/isa_dispatch.h"
+#include "templates/winograd/weights.h"
 
 namespace tilesmith {
 
-constexpr int kWinogradLanes = 16;            // channels at a time
-constexpr int kWinogradWindow = 6;            // T of F(4 x 4, 3 x 3)
-constexpr int kWinogradTile = 4;              // its m
-constexpr int kWinogradPairs = 2;             // of interpolation points
-constexpr int kWinogradChannelsPerPass = 64;  // whose products are summed apart
+constexpr int kWinogradLanes = 16;  // channels at a time
+constexpr int kWinogradWindow = 6;  // T of F(4 x 4, 3 x 3)
+constexpr int kWinogradTile = 4;    // its m
+constexpr int kWinogradPairs = 2;   // of interpolation points
 
 // Some values times coefficients, added up in this order: the first product alone, those with 1 or -1 added
 // or subtracted, the others by fused multiply-adds.

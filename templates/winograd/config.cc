@@ -13,6 +13,7 @@
 #include "templates/base/schedule_template.h"
 #include "templates/direct/row_product.h"
 #include "templates/winograd/schedule.h"
+#include "templates/winograd/weights.h"
 
 namespace tilesmith {
 namespace winograd {
@@ -20,9 +21,6 @@ namespace {
 
 constexpr int64_t kMaxBlockScratchBytes = 16LL << 20;   // per thread: beyond, stages do as well
 constexpr int64_t kMaxStageScratchBytes = 256LL << 20;  // whatever the batch
-// Summing channels in passes of this many keeps rounding errors no larger than those of oneDNN's products,
-// for some 1% of the time with 128 channels, 3% with 256.
-constexpr int64_t kChannelsPerPass = 64;
 
 // Blocks of whole vectors; NHWC where the channels fill vectors.
 std::vector<int64_t> BlockValues(int64_t channels, int64_t vector) {

@@ -9,6 +9,10 @@
 
 namespace tilesmith::winograd {
 
+// Input channels whose products are summed apart. That keeps rounding errors no larger than those of oneDNN's
+// products, for some 1% of the time with 128 channels, 3% with 256.
+constexpr int64_t kChannelsPerPass = 64;
+
 struct ChunkWeights {
   const float* weights = nullptr;  // OIHW, first output channel of the chunk
   int64_t input_channels = 0;

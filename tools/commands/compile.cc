@@ -105,8 +105,7 @@ class CompileCommand : public Command {
         options.threads = threads;
         machines.push_back(OpenMachine(options));
         RequireCpu(machines.back(), "compile");
-        if (!isas_.empty() &&
-            CapIsa(machines.back()->target(), ParseIsa(isa)).isa != machines.back()->target().isa) {
+        if (!isas_.empty() && machines.back()->target().isa < ParseIsa(isa)) {
           throw Error(ErrorCode::kUsage,
                       fmt::format("--for {}: this CPU has {}, and code is made where it runs", isa,
                                   IsaName(machines.back()->target().isa)));
