@@ -53,6 +53,9 @@ std::string IsaText(const Target& cpu) {
   if (cpu.vnni) extensions.emplace_back("VNNI");
   if (cpu.bf16) extensions.emplace_back("BF16");
   if (cpu.amx) extensions.emplace_back("AMX");
+  if (cpu.dot) extensions.emplace_back("DotProd");
+  if (cpu.i8mm) extensions.emplace_back("I8MM");
+  if (cpu.sve_bytes > 0) extensions.push_back(fmt::format("vectors of {} bits", 8 * cpu.sve_bytes));
   const std::string with = extensions.empty() ? "" : " with ";
   return fmt::format("{}{}{}", IsaName(cpu.isa), with, fmt::join(extensions, ", "));
 }
@@ -60,9 +63,9 @@ std::string IsaText(const Target& cpu) {
 Finding CheckIsa(const DevicePtr& machine) {
   const Isa detected = DetectCpu().isa;
   Finding finding{"ISA", IsaText(machine->target()), ""};
-  if (machine->target().isa < detected) {
+  if (machine->target().isa != detected) {
     finding.advice = fmt::format("capped; this CPU has {}", IsaName(detected));
-  } else if (machine->target().isa < Isa::kAvx2) {
+  } else if (detected == Isa::kPortable) {
     finding.advice = "no AVX2 with FMA: only the portable template runs, slowly";
   }
   return finding;
