@@ -62,6 +62,26 @@ void Get(ByteReader& reader, Layout& layout) {
   }
 }
 
+namespace {
+
+// Calls `each` with the members that targets of all architectures have, then with those of its own.
+template <typename T, typename Each>
+void ForTargetMembers(T& t, const Each& each) {
+  each(t.model, t.isa, t.vnni, t.bf16, t.amx, t.cores, t.l1d_bytes, t.l2_bytes, t.l3_bytes, t.version,
+       t.device, t.compute, t.tf32, t.reproducible);
+  if (ArchitectureOf(t.isa) == Architecture::kArm) each(t.sve_bytes, t.dot, t.i8mm);
+}
+
+}  // namespace
+
+void Put(ByteWriter& writer, const Target& target) {
+  ForTargetMembers(target, [&](const auto&... members) { writer.WriteAll(members...); });
+}
+
+void Get(ByteReader& reader, Target& target) {
+  ForTargetMembers(target, [&](auto&... members) { (reader.Read(members), ...); });
+}
+
 void Put(ByteWriter& writer, const Tensor& tensor) {
   const std::span<const std::byte> elements(tensor.raw(), static_cast<size_t>(tensor.bytes()));
   writer.WriteAll(tensor.shape(), tensor.layout(), writer.data().Add(elements));

@@ -23,6 +23,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/fields.h"
+#include "layouts/base/target.h"
 #include "layouts/tensor.h"
 
 namespace tilesmith {
@@ -36,6 +37,9 @@ void Put(ByteWriter& writer, const Layout& layout);
 void Get(ByteReader& reader, Layout& layout);
 void Put(ByteWriter& writer, const Tensor& tensor);
 void Get(ByteReader& reader, Tensor& tensor);
+// The members of one architecture are written of its targets only.
+void Put(ByteWriter& writer, const Target& target);
+void Get(ByteReader& reader, Target& target);
 
 // Memory that lies beside the stream, aligned to whole cache lines there.
 struct DataPlace {

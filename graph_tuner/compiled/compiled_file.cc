@@ -352,7 +352,8 @@ void BuildKernels(CompiledNetwork& network) {
 }  // namespace
 
 bool RunsCode(const Target& compiled, const Target& cpu) {
-  return compiled.device == kCpuDevice && cpu.device == kCpuDevice && compiled.isa <= cpu.isa &&
+  return compiled.device == kCpuDevice && cpu.device == kCpuDevice && Includes(cpu.isa, compiled.isa) &&
+         compiled.sve_bytes <= cpu.sve_bytes && (cpu.dot || !compiled.dot) && (cpu.i8mm || !compiled.i8mm) &&
          (cpu.vnni || !compiled.vnni) && (cpu.bf16 || !compiled.bf16) && (cpu.amx || !compiled.amx);
 }
 
@@ -538,8 +539,8 @@ size_t CompiledFile::Choose(const Target& cpu, int threads, const std::vector<Sh
   const auto rank = [&](const CompiledSummary& summary) {
     const Target& target = summary.target;
     const bool below = summary.threads <= threads;
-    return std::tuple(target.isa, target.amx, target.bf16, target.vnni, below,
-                      below ? summary.threads : -summary.threads);
+    return std::tuple(target.isa, target.sve_bytes, target.amx, target.bf16, target.i8mm, target.vnni,
+                      target.dot, below, below ? summary.threads : -summary.threads);
   };
   for (size_t i = 0; i < networks_.size(); ++i) {
     const CompiledSummary& summary = networks_[i];

@@ -39,7 +39,7 @@ std::optional<Target> TargetOfLine(const nlohmann::json& json, int format) {
   target.model = JsonGet<std::string>(json, "cpu");
   target.version = JsonGet<std::string>(json, "tool");
   const auto isa = JsonGet<std::string>(json, "isa");
-  for (const Isa known : kIsas) {
+  for (const Isa known : kAllIsas) {
     if (isa != IsaName(known)) continue;
     target.isa = known;
     return target;

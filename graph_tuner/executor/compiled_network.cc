@@ -146,7 +146,8 @@ class Compiler {
     sharing.kernel = PartKey(recipe.conv_template)
                          .Add(WorkloadToString(recipe.workload))
                          .Add(recipe.config.ToString())
-                         .Add(target.isa, target.vnni, target.bf16, target.amx, target.cores);
+                         .Add(target.isa, target.vnni, target.bf16, target.amx, target.cores,
+                              target.sve_bytes, target.dot, target.i8mm);
     sharing.weights = {main->weights()};
     if (const auto* before = dynamic_cast<const ConvOp*>(conv.first.get()))
       sharing.weights.push_back(before->weights());

@@ -188,7 +188,7 @@ Plan HeuristicPlan(const Graph& graph, const Target& cpu, int threads) {
   // more lost nothing by rows.
   constexpr double kWorthwhile = 1.05;
   constexpr DefaultStyle kStyles[] = {DefaultStyle::kBlocks, DefaultStyle::kRows};
-  const int64_t styles = threads == 1 || cpu.isa < Isa::kAvx2 ? 1 : 2;
+  const int64_t styles = threads == 1 || ArchitectureOf(cpu.isa) == Architecture::kAny ? 1 : 2;
   StyledPlan plans[std::size(kStyles)];
   ForEachIndex(
       styles,

@@ -5,9 +5,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <vector>
 
+#include "layouts/base/arm_cpu.h"
 #include "layouts/base/check.h"
 #include "layouts/base/error.h"
 #include "layouts/base/fork_gate.h"
@@ -29,6 +31,8 @@ thread_local ThreadTeam* scoped_team = nullptr;
 inline void SpinPause() {
 #ifdef TILESMITH_X86
   _mm_pause();
+#elif defined(TILESMITH_ARM)
+  asm volatile("isb");  // waits for some ten ns; "yield" is nothing on most
 #endif
 }
 
@@ -51,6 +55,14 @@ const std::vector<int>& ProcessCores() {
         if (CPU_ISSET(cpu, &set)) list.push_back(cpu);
       }
     }
+#ifdef __aarch64__
+    std::vector<CoreSpeed> speeds;
+    for (const int cpu : list) {
+      std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu{}/cpu_capacity", cpu));
+      if (CoreSpeed& speed = speeds.emplace_back(CoreSpeed{cpu}); !(file >> speed.capacity)) speed = {cpu};
+    }
+    list = FastestTeam(std::move(speeds));
+#endif
     return list;
   }();
   return cores;

@@ -58,6 +58,7 @@ class Generation {
 };
 
 // The cores the process was given, ascending, as they were when this was first asked for; pinning asks first.
+// Where AArch64 has big and little ones, those that a team with equal shares is fastest on.
 const std::vector<int>& ProcessCores();
 
 // Sense-counting spin barrier for threads that are all running; about 100 ns on two cores, where a fresh

@@ -12,9 +12,11 @@
 namespace tilesmith {
 namespace {
 
-#ifdef TILESMITH_X86
+#if defined(TILESMITH_X86) || defined(TILESMITH_ARM)
 constexpr size_t kLineBytes = 64;
+#endif
 
+#ifdef TILESMITH_X86
 bool HasClflushopt() {
   unsigned eax, ebx = 0, ecx, edx;
   return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ebx & (1u << 23)) != 0;
@@ -42,6 +44,11 @@ void EvictFromCaches(std::span<const std::byte> memory) {
   const std::span<std::byte> lines(const_cast<std::byte*>(memory.data()), memory.size());
   has_clflushopt ? FlushUnordered(lines) : FlushOrdered(lines);
   _mm_mfence();
+#elif defined(TILESMITH_ARM)
+  const auto flush = [](const std::byte* at) { asm volatile("dc civac, %0" : : "r"(at) : "memory"); };
+  for (size_t at = 0; at < memory.size(); at += kLineBytes) flush(&memory[at]);
+  flush(&memory.back());
+  asm volatile("dsb sy" : : : "memory");
 #else
   // No flush instruction is assumed: displace the caches by writing more than they hold.
   static std::vector<char> sweep(64 << 20);

@@ -127,7 +127,7 @@ double BestRate(void (*loop)(int64_t), double operations, int threads) {
 
 double MeasureFmaPeak(const Target& cpu, int threads, DataType type) {
   constexpr double kProducts = kUnroll * kAccumulators;
-  if (cpu.isa < Isa::kAvx2) return 0;
+  if (ArchitectureOf(cpu.isa) != Architecture::kX86) return 0;
   if (type == DataType::kBf16 && !cpu.bf16) type = DataType::kF32;
   if (type != DataType::kF32 && cpu.amx) {
     const TileLoop loop(type);

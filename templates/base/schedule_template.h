@@ -81,7 +81,7 @@ class ScheduleTemplate final : public ConvTemplate {
   Support RunsOn(const Target& target) const override {
     Support support = ConvTemplate::RunsOn(target);
     if (!support.ok) return support;
-    if (kCode == CodeFor::kX86 && target.isa < Isa::kAvx2)
+    if (kCode == CodeFor::kX86 && ArchitectureOf(target.isa) != Architecture::kX86)
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
     if (target.reproducible && parts_.order == Order::kOwn) return Support::No(kOwnOrder);
     if (target.reproducible && parts_.type == DataType::kBf16)

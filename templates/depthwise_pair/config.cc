@@ -182,7 +182,7 @@ namespace {
 
 constexpr std::string_view kDepthwisePrefix = "dw_";
 
-bool IsDepthwise(const ConvWorkload& w) { return w.g == w.ic && w.g == w.oc; }
+bool IsDepthwisePart(const ConvWorkload& w) { return w.g == w.ic && w.g == w.oc; }
 bool IsPointwise(const ConvWorkload& w) { return w.g == 1 && CanFlatten(w); }
 
 // Rows of a task: divisors of the height when the 1x1 conv comes last, for it takes all rows of a task at
@@ -255,8 +255,8 @@ std::string WhyInvalid(const ConvWorkload& w, const Target& cpu, const Depthwise
 PairKind KindOf(const ConvWorkload& w) {
   if (w.before.size() != 1) return PairKind::kNone;
   const ConvWorkload main = w.main_conv();
-  if (IsDepthwise(w.before[0]) && IsPointwise(main)) return PairKind::kDepthwiseFirst;
-  if (IsPointwise(w.before[0]) && IsDepthwise(main)) return PairKind::kPointwiseFirst;
+  if (IsDepthwisePart(w.before[0]) && IsPointwise(main)) return PairKind::kDepthwiseFirst;
+  if (IsPointwise(w.before[0]) && IsDepthwisePart(main)) return PairKind::kPointwiseFirst;
   return PairKind::kNone;
 }
 

@@ -75,7 +75,7 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 Support Supports(const ConvWorkload& w, const Target& cpu) {
   if (!cpu.reproducible) return Support::No("is for results that are reproducible without generated code");
   if (OrderTile(w) == 0) return Support::No("no convolution that is reproducible by Winograd's algorithm");
-  if (cpu.isa >= Isa::kAvx2 && WinogradTemplate().Supports(w, cpu).ok)
+  if (ArchitectureOf(cpu.isa) != Architecture::kAny && WinogradTemplate().Supports(w, cpu).ok)
     return Support::No("the winograd template generates code for this CPU");
   return Support::Yes();
 }

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "layouts/base/error.h"
 
 namespace tilesmith {
@@ -10,6 +13,7 @@ namespace {
 
 TEST(Isa, ParsesWhatItPrints) {
   for (const Isa isa : kIsas) EXPECT_EQ(ParseIsa(IsaName(isa)), isa);
+  for (const Isa isa : kAllIsas) EXPECT_EQ(ParseIsa(IsaName(isa), kAllIsas), isa);
 }
 
 TEST(Isa, UnknownNameThrowsNamingTheKnown) {
@@ -20,8 +24,17 @@ TEST(Isa, UnknownNameThrowsNamingTheKnown) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kUsage);
       EXPECT_THAT(error.what(), ::testing::HasSubstr('"' + std::string(text) + '"'));
-      EXPECT_THAT(error.what(), ::testing::HasSubstr("portable, portable_fused, avx2, avx512"));
+      for (const Isa isa : kIsas) EXPECT_THAT(error.what(), ::testing::HasSubstr(std::string(IsaName(isa))));
     }
+  }
+}
+
+TEST(Isa, AnotherArchitecturesIsNoneOfThisBuilds) {
+  for (const Isa isa : kAllIsas) {
+    if (std::ranges::find(kIsas, isa) != std::end(kIsas)) continue;
+    EXPECT_THROW(ParseIsa(IsaName(isa)), Error);
+    EXPECT_FALSE(Includes(std::end(kIsas)[-1], isa));
+    EXPECT_TRUE(Includes(isa, Isa::kPortableFused));
   }
 }
 
@@ -45,13 +58,27 @@ TEST(CapIsa, LowersAndNeverRaises) {
   EXPECT_EQ(Reproducible(cpu).isa, Isa::kPortableFused);
 }
 
+TEST(CapIsa, SharesPortableCodeWithAnotherArchitecture) {
+  Target cpu{.model = "", .isa = Isa::kSve, .bf16 = true, .sve_bytes = 32, .dot = true, .i8mm = true};
+  const Target neon = CapIsa(cpu, Isa::kNeon);
+  EXPECT_EQ(neon.isa, Isa::kNeon);
+  EXPECT_EQ(neon.sve_bytes, 0);
+  EXPECT_TRUE(neon.dot && neon.i8mm && neon.bf16) << "NEON has them, too";
+  for (const Isa cap : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512})
+    EXPECT_EQ(CapIsa(cpu, cap), Target{}) << IsaName(cap);
+  EXPECT_EQ(CapIsa({.model = "", .isa = Isa::kAvx512, .vnni = true}, Isa::kNeon), Target{});
+}
+
 TEST(Target, VectorsFollowTheIsa) {
   Target cpu;
   for (const auto& [isa, floats, registers] : {std::tuple{Isa::kPortable, 4, 16},
                                                {Isa::kPortableFused, 4, 16},
                                                {Isa::kAvx2, 8, 16},
-                                               {Isa::kAvx512, 16, 32}}) {
+                                               {Isa::kAvx512, 16, 32},
+                                               {Isa::kNeon, 4, 32},
+                                               {Isa::kSve, 8, 32}}) {
     cpu.isa = isa;
+    cpu.sve_bytes = isa == Isa::kSve ? 32 : 0;
     EXPECT_EQ(cpu.vector_floats(), floats);
     EXPECT_EQ(cpu.vector_registers(), registers);
   }
@@ -65,11 +92,13 @@ TEST(DetectCpu, IsPlausible) {
   EXPECT_GE(cpu.l2_bytes, cpu.l1d_bytes);
 #ifdef TILESMITH_X86
   EXPECT_EQ(cpu.isa >= Isa::kAvx2, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
+#elif defined(TILESMITH_ARM)
+  EXPECT_EQ(ArchitectureOf(cpu.isa), Architecture::kArm);
 #else
   EXPECT_EQ(cpu.isa, Isa::kPortable);
 #endif
   EXPECT_TRUE(!cpu.vnni || cpu.isa == Isa::kAvx512);
-  EXPECT_TRUE(!cpu.bf16 || cpu.isa == Isa::kAvx512);
+  EXPECT_TRUE(!cpu.bf16 || cpu.isa == Isa::kAvx512 || cpu.dot);
   EXPECT_TRUE(!cpu.amx || (cpu.vnni && cpu.bf16));
 }
 

@@ -8,6 +8,13 @@
 
 namespace tilesmith {
 
+// Those of this architecture whose code differs in more than how products are rounded.
+#ifdef __aarch64__
+constexpr Isa kTestIsas[] = {Isa::kPortable, Isa::kNeon, Isa::kSve};
+#else
+constexpr Isa kTestIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
+#endif
+
 // DetectCpu(), capped by the environment variable TILESMITH_MAX_ISA when it is set: this is how tools/check
 // runs the tests for narrower machines. It is found out once: that reads files.
 inline Target TestCpu() {

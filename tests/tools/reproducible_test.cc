@@ -75,7 +75,7 @@ constexpr Hashed kHashes[] = {
 };
 
 TEST(ReproducibleTest, NetworksHaveTheBitsThatEveryMachineHas) {
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kTestIsas) {
     if (isa > TestCpu().isa) continue;
     const CappedInstructions capped(isa);
     for (const Hashed& hashed : kHashes) {

@@ -69,7 +69,7 @@ DevicePtr OpenFarmMachine(const FarmClass& farm_class, const MachineOptions& opt
     throw Error(ErrorCode::kEnvironment, fmt::format("class {} runs tilesmith {}, this is {}",
                                                      farm_class.name, target.version, ToolVersion()));
   }
-  if (!options.max_isa.empty()) target = CapIsa(target, std::min(target.isa, ParseIsa(options.max_isa)));
+  if (!options.max_isa.empty()) target = CapIsa(target, ParseIsa(options.max_isa, kAllIsas));
   if (options.threads > target.cores) {
     throw Error(ErrorCode::kUsage, fmt::format("--threads must be at most {}, the cores of class {}, got {}",
                                                target.cores, farm_class.name, options.threads));

@@ -20,7 +20,7 @@ void DeclareMachineOptions(Args& args, MachineOptions* options) {
   args.Choice(
       "--wait", &options->wait, {"spin", "yield", "sleep"},
       "What threads do that wait for others: spin; after a while offer the core; at last sleep (default)");
-  args.Choice("--max-isa", &options->max_isa, {"portable", "portable_fused", "avx2", "avx512"},
+  args.Choice("--max-isa", &options->max_isa, IsaNames(),
               "Use no wider instructions, oneDNN neither (also: TILESMITH_MAX_ISA)");
   DeclareTarget(args, &options->target);
   args.Group(heading);
@@ -49,6 +49,12 @@ void DeclarePrecision(Args& args, Precision* precision, std::span<const Precisio
 void DeclareRounding(Args& args, Precision* precision) {
   DeclarePrecision(args, precision, std::array{Precision::kF32, Precision::kTf32},
                    "tf32: GPUs may round what they multiply (default f32)");
+}
+
+std::vector<std::string> IsaNames() {
+  std::vector<std::string> names;
+  for (const Isa isa : kIsas) names.emplace_back(IsaName(isa));
+  return names;
 }
 
 Target CappedCpu(const std::string& max_isa) {

@@ -39,6 +39,8 @@ void DeclareRounding(Args& args, Precision* precision);
 // every barrier would wait for a time slice; Error(kEnvironment) where there is no such device. A device with
 // a number is chosen by CUDA_VISIBLE_DEVICES, which processes started later have, too.
 DevicePtr OpenMachine(const MachineOptions& options);
+// Names of kIsas, for --max-isa.
+std::vector<std::string> IsaNames();
 // The CPU alone, capped to what `max_isa` names, or, where that is "", the environment variable
 // TILESMITH_MAX_ISA.
 Target CappedCpu(const std::string& max_isa);

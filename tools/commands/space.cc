@@ -76,8 +76,7 @@ class SpaceCommand : public Command {
                              "tilesmith space g32ic32ih112oc32oh112kh3ph1 --max-isa avx2"}) {}
   void Declare(Args& args) override {
     args.Positional("WORKLOAD", &workload_, "In benchdnn's form: mb1ic64ih56oc64oh56kh3ph1+bias+relu");
-    args.Choice("--max-isa", &max_isa_, {"portable", "portable_fused", "avx2", "avx512"},
-                "Assume no wider instructions");
+    args.Choice("--max-isa", &max_isa_, IsaNames(), "Assume no wider instructions");
     DeclareTarget(args, &target_);
     DeclareReproducible(args, &reproducible_);
     DeclareRounding(args, &precision_);

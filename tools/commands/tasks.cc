@@ -20,8 +20,7 @@ class TasksCommand : public Command {
                              "tilesmith tasks model.onnx --input-shape input=1x3x256x256"}) {}
   void Declare(Args& args) override {
     DeclareModelOptions(args, &model_);
-    args.Choice("--max-isa", &max_isa_, {"portable", "portable_fused", "avx2", "avx512"},
-                "Assume no wider instructions");
+    args.Choice("--max-isa", &max_isa_, IsaNames(), "Assume no wider instructions");
     DeclareTarget(args, &target_);
     DeclarePrecision(args, &precision_, std::array{Precision::kF32, Precision::kInt8},
                      "int8: of the quantised network (default f32)");

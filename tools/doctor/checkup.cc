@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
+#include "layouts/base/arm_cpu.h"
 #include "layouts/base/cpu_quota.h"
 #include "layouts/base/thread_team.h"
 #include "layouts/measure/crossing.h"
@@ -53,16 +55,21 @@ std::string IsaText(const Target& cpu) {
   if (cpu.vnni) extensions.emplace_back("VNNI");
   if (cpu.bf16) extensions.emplace_back("BF16");
   if (cpu.amx) extensions.emplace_back("AMX");
+  if (cpu.dot) extensions.emplace_back("DotProd");
+  if (cpu.i8mm) extensions.emplace_back("I8MM");
+  if (cpu.sve_bytes > 0) extensions.push_back(fmt::format("vectors of {} bits", 8 * cpu.sve_bytes));
   const std::string with = extensions.empty() ? "" : " with ";
   return fmt::format("{}{}{}", IsaName(cpu.isa), with, fmt::join(extensions, ", "));
 }
 
+bool CachesAreKnown() { return std::filesystem::exists("/sys/devices/system/cpu/cpu0/cache/index0/size"); }
+
 Finding CheckIsa(const DevicePtr& machine) {
   const Isa detected = DetectCpu().isa;
   Finding finding{"ISA", IsaText(machine->target()), ""};
-  if (machine->target().isa < detected) {
+  if (machine->target().isa != detected) {
     finding.advice = fmt::format("capped; this CPU has {}", IsaName(detected));
-  } else if (machine->target().isa < Isa::kAvx2) {
+  } else if (detected == Isa::kPortable) {
     finding.advice = "no AVX2 with FMA: only the portable template runs, slowly";
   }
   return finding;
@@ -283,12 +290,13 @@ std::vector<Finding> Checkup(const DevicePtr& machine, const cpu_set_t& usable) 
   const Target& cpu = machine->target();
   std::vector<Finding> findings;
   findings.push_back(CheckLoad());
-  findings.push_back({"CPU", cpu.model, ""});
+  findings.push_back(
+      {"CPU", cpu.model, cpu.model.starts_with(kEmulated) ? "answers hold, times mean nothing" : ""});
   findings.push_back(CheckIsa(machine));
   findings.push_back(
       {"caches",
        fmt::format("L1d {}, L2 {}, L3 {}", Bytes(cpu.l1d_bytes), Bytes(cpu.l2_bytes), Bytes(cpu.l3_bytes)),
-       "",
+       CachesAreKnown() ? "" : "the system does not tell: these are assumed",
        {{"l1d_bytes", static_cast<double>(cpu.l1d_bytes)},
         {"l2_bytes", static_cast<double>(cpu.l2_bytes)},
         {"l3_bytes", static_cast<double>(cpu.l3_bytes)}}});

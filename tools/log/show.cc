@@ -217,8 +217,7 @@ class LogShowCommand : public Command {
     args.Text("--template", &template_, "Of a log, its fastest record; of a WORKLOAD, instead of the first",
               "NAME");
     args.Text("--config", &config_, "Of a WORKLOAD, knobs other than the default's: K=V,K=V", "K=V,...");
-    args.Choice("--max-isa", &max_isa_, {"portable", "portable_fused", "avx2", "avx512"},
-                "Of a WORKLOAD, no wider instructions");
+    args.Choice("--max-isa", &max_isa_, IsaNames(), "Of a WORKLOAD, no wider instructions");
     DeclareTarget(args, &target_);
     args.Flag("--asm", &asm_, "The machine code too");
     args.Flag("--json", &json_, "Print JSON");

@@ -387,7 +387,7 @@ void OneDnnSetThreads(int threads) { wanted_threads = threads; }
 
 void PrepareOneDnn(const Device& machine) {
   const Isa isa = machine.target().isa;
-  if (isa < DetectCpu().isa) OneDnnCapIsa(isa);
+  if (isa != DetectCpu().isa) OneDnnCapIsa(isa);
   OneDnnSetThreads(machine.threads());
   Library();
 }

@@ -58,6 +58,10 @@ std::string AutotvmTargetText(Isa isa) {
       return "llvm -mcpu=core-avx2";
     case Isa::kAvx512:
       return "llvm -mcpu=skylake-avx512";
+    case Isa::kNeon:
+      return "llvm -device=arm_cpu -mtriple=aarch64-linux-gnu -mattr=+neon";
+    case Isa::kSve:
+      return "llvm -device=arm_cpu -mtriple=aarch64-linux-gnu -mattr=+neon,+sve";
   }
   return "llvm";
 }

@@ -40,7 +40,7 @@ void ValueFromJson(const json& value, const char* name, T& member) {
   member = JsonValue<T>(value, name);
 }
 inline void ValueFromJson(const json& value, const char* name, Isa& isa) {
-  isa = ParseIsa(JsonValue<std::string>(value, name));
+  isa = ParseIsa(JsonValue<std::string>(value, name), kAllIsas);
 }
 inline void ValueFromJson(const json& value, const char* name, TrialStatus& status) {
   status = ParseTrialStatus(JsonValue<std::string>(value, name));

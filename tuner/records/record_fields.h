@@ -59,7 +59,10 @@ inline constexpr auto kFields<Target> = std::tuple(
     StructField{"tiles", &Target::amx, Presence::kOptional},
     StructField{"sm", &Target::compute, Presence::kOptional, FieldRange{0, 1000}},
     StructField{"tf32", &Target::tf32, Presence::kOptional},
-    StructField{"reproducible", &Target::reproducible, Presence::kOptional});
+    StructField{"reproducible", &Target::reproducible, Presence::kOptional},
+    StructField{"sve_bytes", &Target::sve_bytes, Presence::kOptional, FieldRange{0, 64}},
+    StructField{"dot", &Target::dot, Presence::kOptional},
+    StructField{"i8mm", &Target::i8mm, Presence::kOptional});
 
 template <>
 inline constexpr auto kFields<MeasureConditions> = std::tuple(

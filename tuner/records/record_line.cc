@@ -209,7 +209,7 @@ void RecordLineReader::ReadValue(Cursor& at, std::vector<double>& values) {
 
 void RecordLineReader::ReadValue(Cursor& at, Isa& isa) {
   const std::string_view text = at.Quoted();
-  if (at.ok()) isa = ParseIsa(text);
+  if (at.ok()) isa = ParseIsa(text, kAllIsas);
 }
 
 void RecordLineReader::ReadValue(Cursor& at, TrialStatus& status) {

@@ -43,8 +43,7 @@ TEST(CompiledFile, RandomModelsComputeTheSameBits) {
     const RandomSizes sizes =
         random.Pick(std::vector<RandomSizes>{RandomSizes::kMixed, RandomSizes::kSomeZero});
     const Graph graph = OptimizeGraph(RandomModel(random, sizes).Import());
-    const Target cpu =
-        CapIsa(TestCpu(), random.Pick(std::vector<Isa>{Isa::kPortable, Isa::kAvx2, Isa::kAvx512}));
+    const Target cpu = CapIsa(TestCpu(), random.Pick(std::span(kTestIsas)));
     const Plan plan = HeuristicPlan(graph, cpu, 2);
     ExpectSameThroughFile(CompileNetwork(graph, plan, OpenDevice(cpu, 2)), RandomInputs(graph, seed));
   }
@@ -159,7 +158,7 @@ CompiledNetworks SmallNetworks() {
   graph.MarkOutput(
       graph.Add("y", std::make_shared<ActivationOp>(Activation{ActivationKind::kSigmoid}), {conv}));
   CompiledNetworks networks;
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kTestIsas) {
     for (const int threads : {1, 2}) {
       Target cpu = CapIsa(TestCpu(), isa);
       if (cpu.isa != isa) continue;
@@ -246,7 +245,7 @@ TEST_F(SmallFile, ChoosesWhatFitsBest) {
     const CompiledSummary& summary = file.networks()[file.Choose(CapIsa(TestCpu(), isa), threads)];
     return std::pair(summary.target.isa, summary.threads);
   };
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kTestIsas) {
     const Isa best = std::min(isa, TestCpu().isa);
     EXPECT_EQ(chosen(isa, 1), std::pair(best, 1));
     EXPECT_EQ(chosen(isa, 2), std::pair(best, 2));

@@ -53,8 +53,7 @@ void MixLayouts(const Graph& graph, TestRandom& random, Plan& plan) {
 void CheckModel(uint64_t seed, RandomSizes sizes) {
   TestRandom random(seed);
   const Graph imported = RandomModel(random, sizes).Import();
-  const Target cpu =
-      CapIsa(TestCpu(), random.Pick(std::vector<Isa>{Isa::kPortable, Isa::kAvx2, Isa::kAvx512}));
+  const Target cpu = CapIsa(TestCpu(), random.Pick(std::span(kTestIsas)));
   const std::vector<Tensor> inputs = RandomInputs(imported, seed);
   const std::vector<Tensor> expected = RunReference(imported, Pointers(inputs));
   const Graph graph = OptimizeGraph(imported);
@@ -96,7 +95,7 @@ void CheckBits(uint64_t seed, RandomSizes sizes) {
   const Graph graph = OptimizeGraph(RandomModel(random, sizes).Import());
   const std::vector<Tensor> inputs = RandomInputs(graph, seed);
   std::vector<Tensor> expected;
-  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : kTestIsas) {
     if (isa > TestCpu().isa) continue;
     const Target cpu = Reproducible(CapIsa(TestCpu(), isa));
     for (const bool mixes : {false, true}) {

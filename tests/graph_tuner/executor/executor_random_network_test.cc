@@ -306,7 +306,7 @@ TEST(ExecutorFuzz, ReproducibleTargetsGiveTheSameBits) {
     const Graph graph = RandomNetwork(random);
     const std::vector<Tensor> inputs = RandomInputs(graph, seed);
     std::vector<Tensor> expected;
-    for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    for (const Isa isa : kTestIsas) {
       if (isa > TestCpu().isa) continue;
       const Target cpu = Reproducible(CapIsa(TestCpu(), isa));
       for (int trial = 0; trial < 3; ++trial) {

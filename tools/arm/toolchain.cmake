@@ -1,0 +1,15 @@
+# Building for AArch64 where one is not: by Debian's cross-compiler, against the packages that
+# `tools/install-deps --for-arm FOLDER` unpacked in TILESMITH_SYSROOT. Tests and programs run under QEMU.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES TILESMITH_SYSROOT)
+set(CMAKE_SYSROOT ${TILESMITH_SYSROOT})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${TILESMITH_SYSROOT})
+set(ENV{PKG_CONFIG_LIBDIR} ${TILESMITH_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${TILESMITH_SYSROOT}/usr/share/pkgconfig)
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -cpu max -L ${TILESMITH_SYSROOT})
