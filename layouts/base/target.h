@@ -74,9 +74,9 @@ struct Target {
   int vector_floats() const {
     return isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : isa == Isa::kSve ? sve_bytes / 4 : 4;
   }
-  // Architectural vector registers.
+  // Vector registers that a kernel may use. AArch64 has two more, by which operands in memory are read.
   int vector_registers() const {
-    return isa == Isa::kAvx512 || ArchitectureOf(isa) == Architecture::kArm ? 32 : 16;
+    return ArchitectureOf(isa) == Architecture::kArm ? 30 : isa == Isa::kAvx512 ? 32 : 16;
   }
   bool operator==(const Target&) const = default;
 };

@@ -79,7 +79,7 @@ std::vector<int64_t> UpTo(int64_t most, std::initializer_list<int64_t> values) {
 
 std::vector<int64_t> BlocksOfVectors(int64_t channels, int64_t vector) {
   std::vector<int64_t> blocks;
-  for (int64_t block : {8, 16, 32, 64}) {
+  for (int64_t block : {4, 8, 16, 32, 64}) {
     if (block % vector == 0 && (block < 2 * channels || block <= vector)) blocks.push_back(block);
   }
   return blocks;

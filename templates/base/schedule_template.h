@@ -10,7 +10,9 @@
 //                     LoopNest NestOf(const Schedule&)
 //                     std::unique_ptr<ConvKernel> BuildKernel(Schedule, const Target&, const ConvWeights&)
 //   config.cc     Supports, Space, Default as in ConvTemplate, and the template, made of all these
-//   x86/          BuildKernel and its code generators: a folder of this name is compiled for x86 only
+//   code/         BuildKernel and its code generators, in the words of templates/code/vector_code.h: a folder
+//   of
+//                 this name is compiled where code is generated; x86/, arm/: for one architecture only
 //
 // tests/templates/example_template.cc is a complete one, in one file.
 #pragma once
@@ -61,14 +63,16 @@ struct TemplateParts {
   double (*cycles)(const Schedule& schedule, const Target& cpu) = nullptr;               // null: no estimate
 };
 
-#ifdef TILESMITH_X86
-constexpr bool kBuiltForX86 = true;
+#if defined(TILESMITH_X86)
+constexpr Architecture kCodeArchitecture = Architecture::kX86;
+#elif defined(TILESMITH_ARM)
+constexpr Architecture kCodeArchitecture = Architecture::kArm;
 #else
-constexpr bool kBuiltForX86 = false;
+constexpr Architecture kCodeArchitecture = Architecture::kAny;
 #endif
 
 // The tasks of another device are not dealt to threads: a plan does not place them, and they have no GridOf.
-enum class CodeFor { kAnyCpu, kX86, kOtherDevice };
+enum class CodeFor { kAnyCpu, kX86, kX86AndArm, kOtherDevice };
 
 template <typename Schedule, CodeFor kCode = CodeFor::kAnyCpu>
 class ScheduleTemplate final : public ConvTemplate {
@@ -81,7 +85,7 @@ class ScheduleTemplate final : public ConvTemplate {
   Support RunsOn(const Target& target) const override {
     Support support = ConvTemplate::RunsOn(target);
     if (!support.ok) return support;
-    if (kCode == CodeFor::kX86 && ArchitectureOf(target.isa) != Architecture::kX86)
+    if (!RunsCode(ArchitectureOf(target.isa)))
       return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
     if (target.reproducible && parts_.order == Order::kOwn) return Support::No(kOwnOrder);
     if (target.reproducible && parts_.type == DataType::kBf16)
@@ -166,14 +170,20 @@ class ScheduleTemplate final : public ConvTemplate {
   }
   std::unique_ptr<ConvKernel> Build(const ConvWorkload& workload, const Config& config, const Target& cpu,
                                     const ConvWeights& weights) const override {
-    if constexpr (kCode != CodeFor::kX86 || kBuiltForX86) {
+    if constexpr (RunsCode(kCodeArchitecture)) {
       return BuildKernel(parts_.read(workload, config, cpu), cpu, weights);
     } else {
-      TILESMITH_CHECK(false, "the {} template generates x86 code", parts_.name);
+      TILESMITH_CHECK(false, "the {} template generates code for another CPU", parts_.name);
     }
   }
 
  private:
+  // Whether the template has code for CPUs of this architecture, or needs none.
+  static constexpr bool RunsCode(Architecture architecture) {
+    return kCode == CodeFor::kX86         ? architecture == Architecture::kX86
+           : kCode == CodeFor::kX86AndArm ? architecture != Architecture::kAny
+                                          : true;
+  }
   Support SupportsShape(const ConvWorkload& workload, const Target& cpu) const {
     const bool bytes = parts_.type == DataType::kI8;
     if (Support device = ConvTemplate::RunsOn(cpu); !device.ok) return device;
@@ -191,7 +201,9 @@ class ScheduleTemplate final : public ConvTemplate {
   const TemplateParts<Schedule> parts_;
 };
 
-// A template of generated code, for AVX2 and AVX-512.
+// A template of generated code, for AVX2, AVX-512, NEON and SVE, or the first two only.
+template <typename Schedule>
+using GeneratedTemplate = ScheduleTemplate<Schedule, CodeFor::kX86AndArm>;
 template <typename Schedule>
 using X86Template = ScheduleTemplate<Schedule, CodeFor::kX86>;
 template <typename Schedule>

@@ -255,31 +255,31 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 }  // namespace depthwise
 
 const ConvTemplate& DepthwiseBf16Template() {
-  static const X86Template<depthwise::Schedule> instance({.name = "depthwise_bf16",
-                                                          .type = DataType::kBf16,
-                                                          .supports = depthwise::Supports,
-                                                          .preset_decides = true,
-                                                          .space = depthwise::Bf16Space,
-                                                          .preset = depthwise::Bf16Default,
-                                                          .read = depthwise::ReadSchedule,
-                                                          .shifts_blocks = true,
-                                                          .layout_knobs = {"block"},
-                                                          .type_knobs = {"in_type", "out_type"},
-                                                          .error_factor = depthwise::ErrorFactor});
+  static const GeneratedTemplate<depthwise::Schedule> instance({.name = "depthwise_bf16",
+                                                                .type = DataType::kBf16,
+                                                                .supports = depthwise::Supports,
+                                                                .preset_decides = true,
+                                                                .space = depthwise::Bf16Space,
+                                                                .preset = depthwise::Bf16Default,
+                                                                .read = depthwise::ReadSchedule,
+                                                                .shifts_blocks = true,
+                                                                .layout_knobs = {"block"},
+                                                                .type_knobs = {"in_type", "out_type"},
+                                                                .error_factor = depthwise::ErrorFactor});
   return instance;
 }
 
 const ConvTemplate& DepthwiseTemplate() {
-  static const X86Template<depthwise::Schedule> instance({.name = "depthwise",
-                                                          .supports = depthwise::Supports,
-                                                          .preset_decides = true,
-                                                          .space = depthwise::Space,
-                                                          .preset = depthwise::Default,
-                                                          .rows_preset = depthwise::RowsDefault,
-                                                          .read = depthwise::ReadSchedule,
-                                                          .shifts_blocks = true,
-                                                          .layout_knobs = {"block"},
-                                                          .error_factor = depthwise::ErrorFactor});
+  static const GeneratedTemplate<depthwise::Schedule> instance({.name = "depthwise",
+                                                                .supports = depthwise::Supports,
+                                                                .preset_decides = true,
+                                                                .space = depthwise::Space,
+                                                                .preset = depthwise::Default,
+                                                                .rows_preset = depthwise::RowsDefault,
+                                                                .read = depthwise::ReadSchedule,
+                                                                .shifts_blocks = true,
+                                                                .layout_knobs = {"block"},
+                                                                .error_factor = depthwise::ErrorFactor});
   return instance;
 }
 

@@ -366,15 +366,16 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 }  // namespace depthwise_pair
 
 const ConvTemplate& DepthwisePairTemplate() {
-  static const X86Template<depthwise_pair::Schedule> instance({.name = "depthwise_pair",
-                                                               .fuses = true,
-                                                               .supports = depthwise_pair::Supports,
-                                                               .preset_decides = true,
-                                                               .space = depthwise_pair::Space,
-                                                               .preset = depthwise_pair::Default,
-                                                               .read = depthwise_pair::ReadSchedule,
-                                                               .shifts_blocks = true,
-                                                               .error_factor = depthwise_pair::ErrorFactor});
+  static const GeneratedTemplate<depthwise_pair::Schedule> instance(
+      {.name = "depthwise_pair",
+       .fuses = true,
+       .supports = depthwise_pair::Supports,
+       .preset_decides = true,
+       .space = depthwise_pair::Space,
+       .preset = depthwise_pair::Default,
+       .read = depthwise_pair::ReadSchedule,
+       .shifts_blocks = true,
+       .error_factor = depthwise_pair::ErrorFactor});
   return instance;
 }
 

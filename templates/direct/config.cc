@@ -35,10 +35,11 @@ bool GroupsFitBlock(int64_t channels_per_group, int64_t groups, int64_t block) {
   return channels_per_group % block == 0 || block % channels_per_group == 0;
 }
 
-std::vector<int64_t> InputBlocks(Factors factors, const ConvWorkload& w) {
+std::vector<int64_t> InputBlocks(Factors factors, const ConvWorkload& w, const Target& cpu) {
   constexpr int64_t kFewChannels = 16;  // few enough that reading planes directly can pay
   std::vector<int64_t> blocks;
-  for (int64_t block : {1, 8, 16, 32, 64}) {
+  for (int64_t block : {1, 4, 8, 16, 32, 64}) {
+    if (block == 4 && cpu.vector_floats() != 4) continue;
     if (block == 1 && (w.ic > kFewChannels || factors == Factors::kBf16)) continue;  // no pairs in planes
     if (block >= 2 * w.ic && block > 8) continue;
     if (GroupsFitBlock(w.ic / w.g, w.g, block)) blocks.push_back(block);
@@ -107,6 +108,14 @@ const char* TileFault(const DirectConfig& c, int64_t width, int64_t outputs, con
 }
 
 }  // namespace
+
+Knob BroadcastKnob(const Target& cpu) {
+  std::vector<int64_t> modes = {1};
+  if (cpu.isa == Isa::kAvx512) modes = {0, 1, 2};
+  if (cpu.isa == Isa::kAvx2) modes = {1, 2};
+  return {"broadcast", std::move(modes),
+          "input element: 0 operand of each FMA, 1 in a register, 2 and last weights from memory"};
+}
 
 std::string WhyBroadcastInvalid(const DirectConfig& c, int64_t channels) {
   if (c.broadcast != Broadcast::kEmbedded || channels % c.step_channels() == 0) return "";
@@ -182,7 +191,6 @@ namespace {
 
 ConfigSpace SpaceOf(Factors factors, const ConvWorkload& w, const Target& cpu) {
   const int64_t registers = cpu.vector_registers();
-  const bool wide = cpu.isa == Isa::kAvx512;
   const std::vector<int64_t> flat_widths = FlatWidths(w);
   const int64_t widest = std::max(w.ow, *std::max_element(flat_widths.begin(), flat_widths.end()));
   const int64_t tallest = flat_widths.size() > 1 ? std::max(w.oh, w.ih * w.iw / flat_widths[1]) : w.oh;
@@ -191,7 +199,7 @@ ConfigSpace SpaceOf(Factors factors, const ConvWorkload& w, const Target& cpu) {
     if (channels < w.ic / w.g) passes.push_back(channels);
   }
   std::vector<Knob> knobs = {
-      {"ic_block", InputBlocks(FactorsOn(cpu, factors), w),
+      {"ic_block", InputBlocks(FactorsOn(cpu, factors), w, cpu),
        "x of the input layout NCHW[x]c; 0 is NHWC, 1 is NCHW"},
       {"oc_block", OutputBlocks(w, cpu), "x of the output layout NCHW[x]c; 0 is NHWC"},
       {"oc_vectors", UpTo(8, {1, 2, 3, 4, 6}), "register tile: vectors of output channels"},
@@ -199,8 +207,7 @@ ConfigSpace SpaceOf(Factors factors, const ConvWorkload& w, const Target& cpu) {
        UpTo(std::min(widest, registers - 2), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 18, 24, 28}),
        "register tile: output positions"},
       {"balance_tiles", {0, 1}, "1: tiles of a row are equally wide"},
-      {"broadcast", wide ? std::vector<int64_t>{0, 1, 2} : std::vector<int64_t>{1, 2},
-       "input element: 0 operand of each FMA, 1 in a register, 2 and last weights from memory"},
+      BroadcastKnob(cpu),
       {"ic_unroll", UpTo(std::max<int64_t>(w.ic / w.g, 1), {1, 2, 4, 8, 16}), "input channels unrolled"},
       {"ic_pass", passes, "input channels per accumulation pass; 0 is all"},
       {"rows", RowCounts(tallest), "output rows per task"},
@@ -473,30 +480,32 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 }  // namespace direct
 
 const ConvTemplate& DirectTemplate() {
-  static const X86Template<direct::Schedule> instance({.name = "direct",
-                                                       .fuses = true,
-                                                       .supports = direct::Supports<direct::Factors::kF32>,
-                                                       .space = direct::Space<direct::Factors::kF32>,
-                                                       .preset = direct::Default<direct::Factors::kF32>,
-                                                       .rows_preset = direct::RowsDefault,
-                                                       .read = direct::ReadSchedule,
-                                                       .shifts_blocks = true,
-                                                       .cycles = direct::CyclesOf});
+  static const GeneratedTemplate<direct::Schedule> instance(
+      {.name = "direct",
+       .fuses = true,
+       .supports = direct::Supports<direct::Factors::kF32>,
+       .space = direct::Space<direct::Factors::kF32>,
+       .preset = direct::Default<direct::Factors::kF32>,
+       .rows_preset = direct::RowsDefault,
+       .read = direct::ReadSchedule,
+       .shifts_blocks = true,
+       .cycles = direct::CyclesOf});
   return instance;
 }
 
 const ConvTemplate& DirectBf16Template() {
-  static const X86Template<direct::Schedule> instance({.name = "direct_bf16",
-                                                       .type = DataType::kBf16,
-                                                       .fuses = true,
-                                                       .supports = direct::Supports<direct::Factors::kBf16>,
-                                                       .space = direct::Space<direct::Factors::kBf16>,
-                                                       .preset = direct::Default<direct::Factors::kBf16>,
-                                                       .read = direct::ReadSchedule,
-                                                       .shifts_blocks = true,
-                                                       .type_knobs = {"in_type", "out_type"},
-                                                       .factors = DataType::kBf16,
-                                                       .cycles = direct::CyclesOf});
+  static const GeneratedTemplate<direct::Schedule> instance(
+      {.name = "direct_bf16",
+       .type = DataType::kBf16,
+       .fuses = true,
+       .supports = direct::Supports<direct::Factors::kBf16>,
+       .space = direct::Space<direct::Factors::kBf16>,
+       .preset = direct::Default<direct::Factors::kBf16>,
+       .read = direct::ReadSchedule,
+       .shifts_blocks = true,
+       .type_knobs = {"in_type", "out_type"},
+       .factors = DataType::kBf16,
+       .cycles = direct::CyclesOf});
   return instance;
 }
 

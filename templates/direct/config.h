@@ -31,7 +31,7 @@ enum class Factors {
   kBf16,  // channels two at a time (VDPBF16PS), summed in f32
 };
 inline Factors FactorsOn(const Target& cpu, Factors of_template) {
-  return cpu.bf16 ? of_template : Factors::kF32;
+  return cpu.bf16 && cpu.isa == Isa::kAvx512 ? of_template : Factors::kF32;
 }
 
 struct DirectConfig {
@@ -76,6 +76,8 @@ DirectConfig ReadConfig(const Config& config, const Target& cpu);
 // Only the knobs of the register tile and of the loop over channels inside it.
 DirectConfig ReadTile(const Config& config);
 
+// The modes that the CPU's instructions have.
+Knob BroadcastKnob(const Target& cpu);
 // Why this broadcast cannot serve `channels` input channels of a group; empty when it can.
 std::string WhyBroadcastInvalid(const DirectConfig& config, int64_t channels);
 // Why no kernel has this register tile, for rows of `width` and as many output channels of a group; empty

@@ -1,6 +1,6 @@
 // Winograd's F(4 x 4, 3 x 3) in plain C++, in any pair of layouts: what makes outputs that are reproducible
 // the same on CPUs without generated code, too. Every operation is that of the Winograd template's
-// transforms (templates/winograd/x86/tile_transforms.h), in their order.
+// transforms (templates/winograd/code/tile_transforms.h), in their order.
 #pragma once
 
 #include <cstdint>

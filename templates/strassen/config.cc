@@ -196,7 +196,7 @@ constexpr int64_t kMaxStageBytes = 256LL << 20;  // V of the whole batch
 // A block lies in one half of the channels; NHWC always does.
 std::vector<int64_t> BlockValues(int64_t channels, int64_t vector) {
   std::vector<int64_t> blocks;
-  for (int64_t block : {8, 16, 32, 64}) {
+  for (int64_t block : {4, 8, 16, 32, 64}) {
     if (block % vector == 0 && channels / 2 % block == 0) blocks.push_back(block);
   }
   blocks.push_back(0);
@@ -307,14 +307,14 @@ StrassenConfig ReadConfig(const Config& config, const Target& cpu) {
 }  // namespace strassen
 
 const ConvTemplate& StrassenTemplate() {
-  static const X86Template<strassen::Schedule> instance({.name = "strassen",
-                                                         .supports = strassen::Supports,
-                                                         .preset_decides = true,
-                                                         .space = strassen::Space,
-                                                         .preset = strassen::Default,
-                                                         .read = strassen::ReadSchedule,
-                                                         .order = Order::kOwn,
-                                                         .error_factor = strassen::ErrorFactor});
+  static const GeneratedTemplate<strassen::Schedule> instance({.name = "strassen",
+                                                               .supports = strassen::Supports,
+                                                               .preset_decides = true,
+                                                               .space = strassen::Space,
+                                                               .preset = strassen::Default,
+                                                               .read = strassen::ReadSchedule,
+                                                               .order = Order::kOwn,
+                                                               .error_factor = strassen::ErrorFactor});
   return instance;
 }
 

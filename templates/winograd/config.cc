@@ -238,32 +238,32 @@ Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target&
 }  // namespace winograd
 
 const ConvTemplate& WinogradTemplate() {
-  static const X86Template<winograd::Schedule> instance({.name = "winograd",
-                                                         .supports = winograd::Supports,
-                                                         .preset_decides = true,
-                                                         .space = winograd::Space,
-                                                         .preset = winograd::Default,
-                                                         .read = winograd::ReadSchedule,
-                                                         .shifts_blocks = true,
-                                                         .order = Order::kWinograd,
-                                                         .error_factor = winograd::ErrorFactor,
-                                                         .cycles = winograd::CyclesOf});
+  static const GeneratedTemplate<winograd::Schedule> instance({.name = "winograd",
+                                                               .supports = winograd::Supports,
+                                                               .preset_decides = true,
+                                                               .space = winograd::Space,
+                                                               .preset = winograd::Default,
+                                                               .read = winograd::ReadSchedule,
+                                                               .shifts_blocks = true,
+                                                               .order = Order::kWinograd,
+                                                               .error_factor = winograd::ErrorFactor,
+                                                               .cycles = winograd::CyclesOf});
   return instance;
 }
 
 const ConvTemplate& WinogradBf16Template() {
-  static const X86Template<winograd::Schedule> instance({.name = "winograd_bf16",
-                                                         .type = DataType::kBf16,
-                                                         .supports = winograd::Supports,
-                                                         .preset_decides = true,
-                                                         .space = winograd::Bf16Space,
-                                                         .preset = winograd::Bf16Default,
-                                                         .read = winograd::ReadSchedule,
-                                                         .shifts_blocks = true,
-                                                         .type_knobs = {"in_type", "out_type"},
-                                                         .error_factor = winograd::ErrorFactor,
-                                                         .bf16_noise = winograd::Bf16Noise,
-                                                         .cycles = winograd::CyclesOf});
+  static const GeneratedTemplate<winograd::Schedule> instance({.name = "winograd_bf16",
+                                                               .type = DataType::kBf16,
+                                                               .supports = winograd::Supports,
+                                                               .preset_decides = true,
+                                                               .space = winograd::Bf16Space,
+                                                               .preset = winograd::Bf16Default,
+                                                               .read = winograd::ReadSchedule,
+                                                               .shifts_blocks = true,
+                                                               .type_knobs = {"in_type", "out_type"},
+                                                               .error_factor = winograd::ErrorFactor,
+                                                               .bf16_noise = winograd::Bf16Noise,
+                                                               .cycles = winograd::CyclesOf});
   return instance;
 }
 

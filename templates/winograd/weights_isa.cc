@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstring>
+
 #include "layouts/transform_moves.h"
 #include "templates/winograd/weights.h"
 
@@ -17,8 +20,9 @@ typedef double Doubles __attribute__((vector_size(kLanes * sizeof(double))));
 typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
 typedef Floats UnalignedFloats __attribute__((aligned(sizeof(float)), may_alias));
 
-// Transforms one input channel, given its taps, each for all lanes.
-void Transform(const winograd::ChunkWeights& c, const float (&given)[kTaps * kTaps][kLanes], float* to) {
+// Transforms one input channel, given its taps, each for all lanes, of which the first `lanes` are stored.
+void Transform(const winograd::ChunkWeights& c, const float (&given)[kTaps * kTaps][kLanes], int64_t lanes,
+               float* to) {
   Doubles taps[kTaps][kTaps], rows[kMaxWindow][kTaps];
   for (int tap = 0; tap < kTaps * kTaps; ++tap)
     taps[tap / kTaps][tap % kTaps] =
@@ -31,7 +35,12 @@ void Transform(const winograd::ChunkWeights& c, const float (&given)[kTaps * kTa
     for (int64_t j = 0; j < c.window; ++j, to += c.element_stride) {
       const double* g = c.transform + j * kTaps;
       const Doubles u = g[0] * rows[i][0] + g[1] * rows[i][1] + g[2] * rows[i][2];
-      *reinterpret_cast<UnalignedFloats*>(to) = __builtin_convertvector(u, Floats);
+      const Floats rounded = __builtin_convertvector(u, Floats);
+      if (lanes == kLanes) {
+        *reinterpret_cast<UnalignedFloats*>(to) = rounded;
+      } else {
+        std::memcpy(to, &rounded, static_cast<size_t>(lanes) * sizeof(float));
+      }
     }
   }
 }
@@ -45,12 +54,13 @@ void TransformWinogradWeights(const winograd::ChunkWeights& c) {
     const int64_t left = c.input_channels - channel, channels = left < kChannels ? left : kChannels;
     for (int64_t first = 0; first < c.lanes; first += kLanes) {
       const int64_t outputs = c.outputs - first;
+      const int64_t lanes = std::min<int64_t>(c.lanes - first, kLanes);  // vectors may be of 4
       const float* from =
           outputs > 0 ? c.weights + first * output_stride + channel * kTaps * kTaps : c.weights;
       Interleave(PlaneMove<float>{from, taps[0][0], output_stride, kLanes, channels * kTaps * kTaps,
                                   outputs < kLanes ? outputs : kLanes, kLanes});
       for (int64_t i = 0; i < channels; ++i)
-        Transform(c, taps[i], c.packed + (channel + i) * c.lanes + first);
+        Transform(c, taps[i], lanes, c.packed + (channel + i) * c.lanes + first);
     }
   }
 }

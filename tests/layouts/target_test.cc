@@ -75,8 +75,8 @@ TEST(Target, VectorsFollowTheIsa) {
                                                {Isa::kPortableFused, 4, 16},
                                                {Isa::kAvx2, 8, 16},
                                                {Isa::kAvx512, 16, 32},
-                                               {Isa::kNeon, 4, 32},
-                                               {Isa::kSve, 8, 32}}) {
+                                               {Isa::kNeon, 4, 30},
+                                               {Isa::kSve, 8, 30}}) {
     cpu.isa = isa;
     cpu.sve_bytes = isa == Isa::kSve ? 32 : 0;
     EXPECT_EQ(cpu.vector_floats(), floats);

@@ -11,8 +11,10 @@ namespace tilesmith {
 // Those of this architecture whose code differs in more than how products are rounded.
 #ifdef __aarch64__
 constexpr Isa kTestIsas[] = {Isa::kPortable, Isa::kNeon, Isa::kSve};
+constexpr Isa kCodeIsas[] = {Isa::kNeon, Isa::kSve};  // those that code is generated for
 #else
 constexpr Isa kTestIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
+constexpr Isa kCodeIsas[] = {Isa::kAvx2, Isa::kAvx512};
 #endif
 
 // DetectCpu(), capped by the environment variable TILESMITH_MAX_ISA when it is set: this is how tools/check

@@ -136,7 +136,7 @@ TEST(DepthwiseKernel, ShapesAtTheLimits) {
     FillIntegers({residual.floats(), static_cast<size_t>(residual.size())}, 4);
     const Tensor expected =
         ReferenceConv(w, input, weights, w.post.bias ? &bias : nullptr, w.post.sum ? &residual : nullptr);
-    for (Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
+    for (Isa isa : kCodeIsas) {
       const Target cpu = CapIsa(TestCpu(), isa);
       ASSERT_TRUE(DepthwiseTemplate().Supports(w, cpu).ok) << text;
       const ConfigSpace space = DepthwiseTemplate().Space(w, cpu);

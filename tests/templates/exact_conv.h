@@ -41,12 +41,12 @@ inline void ExpectExact(const ConvTemplate& conv_template, const ConvWorkload& w
     ASSERT_EQ(expected.floats()[i], output.floats()[i]) << "offset " << i;
 }
 
-// The default config and `count` random valid ones, on AVX2 and AVX-512 as far as this machine has them.
-// Expects every workload to be supported.
+// The default config and `count` random valid ones, with every instruction set that code is generated for and
+// this machine has. Expects every workload to be supported.
 inline void ExpectExactOnEveryIsa(const ConvTemplate& conv_template, const std::string& text, int count) {
   const ConvWorkload w = ParseWorkload(text);
-  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
-    if (TestCpu().isa < isa) continue;
+  for (const Isa isa : kCodeIsas) {
+    if (!Includes(TestCpu().isa, isa)) continue;
     const Target cpu = CapIsa(TestCpu(), isa);
     const Support support = conv_template.Supports(w, cpu);
     ASSERT_TRUE(support.ok) << text << ": " << support.reason;

@@ -11,7 +11,8 @@ namespace tilesmith {
 namespace {
 
 TEST(StrassenTemplate, RefusesWithAReason) {
-  const Target cpu = CapIsa(TestCpu(), Isa::kAvx2);
+  Target cpu = TestCpu();
+  cpu.isa = Isa::kAvx2;
   const struct {
     const char* workload;
     const char* reason;
@@ -61,7 +62,7 @@ TEST(StrassenTemplate, ComputesOddImagesInEveryPartition) {
                            "mb1ic192ih13iw11oc96oh13ow11kh1+bias+hard_swish",
                            "mb2ic96ih14oc128oh7kh1sh2+bias+relu", "mb1ic128ih9iw16oc96oh5ow6kh1sh2sw3"}) {
     const ConvWorkload w = ParseWorkload(text);
-    for (const Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
+    for (const Isa isa : kCodeIsas) {
       const Target cpu = CapIsa(TestCpu(), isa);
       ASSERT_TRUE(StrassenTemplate().Supports(w, cpu).ok) << text;
       Config config = StrassenTemplate().Default(w, cpu);

@@ -80,7 +80,7 @@ TEST(WinogradTransforms, LargerTilesAmplifyErrorsMore) {
 }
 
 TEST(WinogradTemplate, RefusesWithAReason) {
-  const Target cpu = CapIsa(TestCpu(), Isa::kAvx2);
+  const Target cpu = CapIsa(TestCpu(), kCodeIsas[0]);
   const struct {
     const char* workload;
     const char* reason;
@@ -129,7 +129,7 @@ TEST(WinogradTemplate, ComputesShapesOfFewTilesAndOddEdges) {
                            "mb1ic8ih9oc8oh7kh3", "mb1ic8ih1oc8oh1kh3sh2ph1",
                            "mb2ic17ih8iw23oc20oh4ow12kh3sh2ph1", "mb1ic8ih15oc24oh7kh3sh2"}) {
     const ConvWorkload w = ParseWorkload(text);
-    for (Isa isa : {Isa::kAvx2, Isa::kAvx512}) {
+    for (Isa isa : kCodeIsas) {
       const Target cpu = CapIsa(TestCpu(), isa);
       ASSERT_TRUE(WinogradTemplate().Supports(w, cpu).ok) << text;
       Config config = WinogradTemplate().Default(w, cpu);

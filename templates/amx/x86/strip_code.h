@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "templates/amx/strips.h"
-#include "templates/x86/generated_code.h"
-#include "templates/x86/vector_code.h"
+#include "templates/code/generated_code.h"
+#include "templates/code/vector_code.h"
 
 namespace tilesmith::amx {
 
@@ -30,7 +30,7 @@ struct StripArgs {
 
 // What a template adds: how tiles are multiplied, and how pixels become of sums. Its constructor ends with
 // EmitAll.
-class StripCode : public x86::VectorCode {
+class StripCode : public VectorCode {
  public:
   // Of StripFunctions, in their order.
   const std::vector<size_t>& starts() const { return starts_; }
@@ -90,7 +90,7 @@ class StripFunctions {
   // make() gives a StripCode of the schedule in a unique_ptr.
   template <typename Make>
   StripFunctions(const Schedule& schedule, KernelParts* parts, const Make& make)
-      : channels_(BlockChannels(schedule.plan)), code_(x86::NextCode(parts, [&](std::vector<size_t>& starts) {
+      : channels_(BlockChannels(schedule.plan)), code_(NextCode(parts, [&](std::vector<size_t>& starts) {
           auto code = make();
           starts = code->starts();
           return code;
@@ -108,7 +108,7 @@ class StripFunctions {
 
  private:
   std::vector<int64_t> channels_;
-  x86::GeneratedCode code_;
+  GeneratedCode code_;
 };
 
 }  // namespace tilesmith::amx

@@ -3,9 +3,9 @@
 
 #include "layouts/base/check.h"
 #include "templates/base/image_strides.h"
+#include "templates/code/generated_code.h"
+#include "templates/code/vector_code.h"
 #include "templates/few_outputs/config.h"
-#include "templates/x86/generated_code.h"
-#include "templates/x86/vector_code.h"
 
 namespace tilesmith::few_outputs {
 namespace {
@@ -37,7 +37,7 @@ struct KernelVariant {
 };
 
 // All kernels of one conv, in one code buffer.
-class Generator : public x86::VectorCode {
+class Generator : public VectorCode {
  public:
   Generator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes);
 
@@ -314,7 +314,7 @@ class FewOutputsKernel : public ConvKernel {
         bias_(FloatsPart(weights.parts, weights.bias, schedule_.workload.oc, schedule_.workload.oc)),
         input_rows_(InputRowsOf(schedule_.workload, schedule_.config.tile_rows)),
         last_input_rows_(InputRowsOf(schedule_.workload, schedule_.last_rows())) {
-    code_ = x86::NextCode(weights.parts, [&](std::vector<size_t>& starts) { return Emit(cpu, starts); });
+    code_ = NextCode(weights.parts, [&](std::vector<size_t>& starts) { return Emit(cpu, starts); });
     for (int i = 0; i < 4; ++i) kernels_[i / 2][i % 2] = code_.Get<TileKernel>(i);
   }
 
@@ -382,7 +382,7 @@ class FewOutputsKernel : public ConvKernel {
   Schedule schedule_;
   SharedBuffer weights_, bias_;
   std::vector<InputRow> input_rows_, last_input_rows_;  // of a whole tile, and of one cut off by the bottom
-  x86::GeneratedCode code_;
+  GeneratedCode code_;
   TileKernel kernels_[2][2] = {};  // [cut off by the bottom][last, smaller chunk]
 };
 

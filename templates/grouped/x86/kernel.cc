@@ -5,10 +5,10 @@
 #include "layouts/base/check.h"
 #include "layouts/data_type.h"
 #include "templates/base/image_strides.h"
+#include "templates/code/generated_code.h"
+#include "templates/code/vector_code.h"
 #include "templates/grouped/config.h"
 #include "templates/grouped/lane_swaps.h"
-#include "templates/x86/generated_code.h"
-#include "templates/x86/vector_code.h"
 
 namespace tilesmith::grouped {
 namespace {
@@ -44,7 +44,7 @@ struct KernelVariant {
 };
 
 // All kernels of one conv, in one code buffer.
-class Generator : public x86::VectorCode {
+class Generator : public VectorCode {
  public:
   Generator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes);
 
@@ -384,7 +384,7 @@ class GroupedKernel : public ConvKernel {
       if (schedule_.vectors > (partial ? 1 : 0)) variants.push_back({rows, false});
       if (partial) variants.push_back({rows, true});
     }
-    code_ = x86::NextCode(weights.parts, [&](std::vector<size_t>& starts) {
+    code_ = NextCode(weights.parts, [&](std::vector<size_t>& starts) {
       constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops
       auto code = std::make_unique<Generator>(
           schedule_, CpuOfLanes(cpu), variants.size() * (2 * EstimateCodeBytes(schedule_) + kFixedBytes));
@@ -474,7 +474,7 @@ class GroupedKernel : public ConvKernel {
   Schedule schedule_;
   SharedBuffer weights_, bias_;
   std::vector<InputRow> input_rows_, last_input_rows_;  // of a whole tile, and of one cut off by the bottom
-  x86::GeneratedCode code_;
+  GeneratedCode code_;
   TileKernel kernels_[2][2] = {};  // [cut off by the bottom][partial vector]
 };
 

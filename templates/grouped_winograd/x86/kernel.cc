@@ -2,12 +2,12 @@
 
 #include "layouts/base/check.h"
 #include "templates/base/image_strides.h"
+#include "templates/code/generated_code.h"
+#include "templates/code/vector_code.h"
 #include "templates/grouped/lane_swaps.h"
 #include "templates/grouped_winograd/config.h"
+#include "templates/winograd/code/tile_transforms.h"
 #include "templates/winograd/weights.h"
-#include "templates/winograd/x86/tile_transforms.h"
-#include "templates/x86/generated_code.h"
-#include "templates/x86/vector_code.h"
 
 namespace tilesmith::grouped_winograd {
 namespace {
@@ -31,7 +31,7 @@ struct ProductShape {
   int64_t width = 0;          // tiles of a register tile
 };
 
-class ProductGenerator : public x86::VectorCode {
+class ProductGenerator : public VectorCode {
  public:
   ProductGenerator(const ProductShape& shape, const Target& cpu, size_t buffer_bytes);
 
@@ -204,7 +204,7 @@ class GroupedWinogradKernel : public ConvKernel {
     shape.element_bytes = g_.in_element * kFloatBytes;
     shape.width = g_.grouped.width_tile;
     const int64_t rest = g_.tiles % g_.block_tiles;
-    code_ = x86::NextCode(weights.parts, [&](std::vector<size_t>& starts) {
+    code_ = NextCode(weights.parts, [&](std::vector<size_t>& starts) {
       constexpr int64_t kFixedBytes = 4096;  // constants
       auto code = std::make_unique<ProductGenerator>(
           shape, cpu, 2 * ProductGenerator::KernelBytes(g_.block_tiles, shape) + kFixedBytes);
@@ -314,7 +314,7 @@ class GroupedWinogradKernel : public ConvKernel {
   const Schedule g_;
   const int64_t channels_;  // per group
   const winograd::TileTransforms transforms_;
-  x86::GeneratedCode code_;
+  GeneratedCode code_;
   ProductKernel whole_ = nullptr, rest_ = nullptr;  // products of a block, and of a smaller last one
   SharedBuffer weights_;
   std::vector<int64_t> terms_;  // of each sum of products

@@ -11,7 +11,7 @@
 #include "layouts/base/check.h"
 #include "layouts/kernel_parts.h"
 
-namespace tilesmith::x86 {
+namespace tilesmith {
 
 class GeneratedCode {
  public:
@@ -46,7 +46,7 @@ GeneratedCode NextCode(KernelParts* parts, const Emit& emit, const PartKeyOf& ke
         std::vector<size_t> starts;
         auto code = emit(starts);
         part.functions.assign(starts.begin(), starts.end());
-        const std::span bytes(code->getCode(), code->getSize());
+        const std::span bytes = code->Code();
         const std::shared_ptr<const void> owner(std::move(code));
         part.memory = SharedBuffer(AlignedBuffer(std::as_bytes(bytes), owner));
         return part;
@@ -54,4 +54,4 @@ GeneratedCode NextCode(KernelParts* parts, const Emit& emit, const PartKeyOf& ke
       key));
 }
 
-}  // namespace tilesmith::x86
+}  // namespace tilesmith

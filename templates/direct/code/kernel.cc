@@ -9,9 +9,9 @@
 #include "ops/elementwise/elementwise_loops.h"
 #include "templates/base/conv_template.h"
 #include "templates/base/image_strides.h"
+#include "templates/direct/code/row_kernels.h"
 #include "templates/direct/packing.h"
 #include "templates/direct/schedule.h"
-#include "templates/direct/x86/row_kernels.h"
 
 namespace tilesmith::direct {
 namespace {

@@ -6,11 +6,11 @@
 #include "layouts/base/target.h"
 #include "templates/base/conv_template.h"
 #include "templates/base/image_strides.h"
-#include "templates/depthwise/x86/planes.h"
+#include "templates/depthwise/code/planes.h"
 #include "templates/depthwise_pair/config.h"
+#include "templates/direct/code/row_kernels.h"
 #include "templates/direct/packing.h"
 #include "templates/direct/schedule.h"
-#include "templates/direct/x86/row_kernels.h"
 
 namespace tilesmith::depthwise_pair {
 namespace {

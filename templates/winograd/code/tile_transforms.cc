@@ -1,4 +1,4 @@
-#include "templates/winograd/x86/tile_transforms.h"
+#include "templates/winograd/code/tile_transforms.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,10 @@
 
 namespace tilesmith::winograd {
 
-using Xbyak::Xmm;
+using code::General;
+using code::Label;
+using code::Reg;
+using code::Vec;
 
 void AddConstant(std::vector<double>& constants, double value) {
   const double magnitude = std::abs(value);
@@ -16,11 +19,11 @@ void AddConstant(std::vector<double>& constants, double value) {
   constants.push_back(magnitude);
 }
 
-void LinearCode::HoldConstants(const std::vector<double>& values, int first, int count) {
+void LinearCode::HoldFactors(const std::vector<double>& values, int first, int count) {
   held_.clear();
   for (size_t i = 0; i < values.size() && static_cast<int>(i) < count; ++i) {
     const int index = first + static_cast<int>(i);
-    vmovups(Vector(index), Splat(static_cast<float>(values[i])));
+    Load(Vector(index), Splat(static_cast<float>(values[i])));
     held_[values[i]] = index;
   }
 }
@@ -38,50 +41,50 @@ void LinearCode::Sum(int to, std::vector<Term> terms, int scratch) {
   const bool both_plain =
       terms.size() > 1 && terms[0].coefficient == 1 && std::abs(terms[1].coefficient) == 1;
   if (both_plain && terms[0].index >= 0) {
-    const Xmm a = Vector(terms[0].index), b = Vector(terms[1].index < 0 ? to : terms[1].index);
-    if (terms[1].index < 0) vmovups(b, ptr[terms[1].address]);
-    terms[1].coefficient > 0 ? vaddps(Vector(to), a, b) : vsubps(Vector(to), a, b);
+    const Vec a = Vector(terms[0].index), b = Vector(terms[1].index < 0 ? to : terms[1].index);
+    if (terms[1].index < 0) Load(b, *terms[1].address);
+    terms[1].coefficient > 0 ? Add(Vector(to), a, b) : Subtract(Vector(to), a, b);
     next = 2;
   } else {
     Start(to, terms[0]);
   }
-  for (; next < terms.size(); ++next) Add(to, terms[next], scratch);
+  for (; next < terms.size(); ++next) AddTerm(to, terms[next], scratch);
 }
 
 void LinearCode::Start(int to, const Term& term) {
-  const Xmm result = Vector(to);
+  const Vec result = Vector(to);
   if (term.coefficient == 1) {
-    term.index < 0 ? vmovups(result, ptr[term.address]) : vmovaps(result, Vector(term.index));
+    term.index < 0 ? Load(result, *term.address) : Copy(result, Vector(term.index));
     return;
   }
   const auto found = held_.find(term.coefficient);
   if (found != held_.end()) {
-    const Xmm constant = Vector(found->second);
-    term.index < 0 ? vmulps(result, constant, ptr[term.address])
-                   : vmulps(result, constant, Vector(term.index));
+    const Vec constant = Vector(found->second);
+    term.index < 0 ? Multiply(result, constant, *term.address)
+                   : Multiply(result, constant, Vector(term.index));
     return;
   }
-  const Xbyak::Address constant = Splat(static_cast<float>(term.coefficient));
+  const code::Address constant = Splat(static_cast<float>(term.coefficient));
   if (term.index < 0) {
-    vmovups(result, ptr[term.address]);
-    vmulps(result, result, constant);
+    Load(result, *term.address);
+    Multiply(result, result, constant);
   } else {
-    vmulps(result, Vector(term.index), constant);
+    Multiply(result, Vector(term.index), constant);
   }
 }
 
-void LinearCode::Add(int to, const Term& term, int scratch) {
-  const Xmm result = Vector(to);
+void LinearCode::AddTerm(int to, const Term& term, int scratch) {
+  const Vec result = Vector(to);
   const bool negative = term.coefficient < 0;
   const double magnitude = std::abs(term.coefficient);
-  const auto emit = [&](const Xmm& a, const Xbyak::Operand& b) {
-    negative ? vfnmadd231ps(result, a, b) : vfmadd231ps(result, a, b);
+  const auto emit = [&](const Vec& a, const code::Operand& b) {
+    negative ? MultiplySubtract(result, a, b) : MultiplyAdd(result, a, b);
   };
-  const auto plain = [&](const Xbyak::Operand& value) {
-    negative ? vsubps(result, result, value) : vaddps(result, result, value);
+  const auto plain = [&](const code::Operand& value) {
+    negative ? Subtract(result, result, value) : Add(result, result, value);
   };
   if (magnitude == 1) {
-    term.index < 0 ? plain(ptr[term.address]) : plain(Vector(term.index));
+    term.index < 0 ? plain(*term.address) : plain(Vector(term.index));
     return;
   }
   const auto found = held_.find(magnitude);
@@ -90,19 +93,16 @@ void LinearCode::Add(int to, const Term& term, int scratch) {
                          : emit(Vector(term.index), Splat(static_cast<float>(magnitude)));
     return;
   }
-  const Xmm constant = Vector(found != held_.end() ? found->second : scratch);
-  if (found == held_.end()) vmovups(constant, Splat(static_cast<float>(magnitude)));
-  emit(constant, ptr[term.address]);
+  const Vec constant = Vector(found != held_.end() ? found->second : scratch);
+  if (found == held_.end()) Load(constant, Splat(static_cast<float>(magnitude)));
+  emit(constant, *term.address);
 }
 
 namespace {
 
-using x86::Offset;
-using Xbyak::Reg64;
-
-const Reg64 kSource(Xbyak::Operand::RDI);
-const Reg64 kTarget(Xbyak::Operand::RSI);
-const Reg64 kWindowsLeft(Xbyak::Operand::RDX);
+const Reg kSource = General(0);
+const Reg kTarget = General(1);
+const Reg kWindowsLeft = General(2);
 
 constexpr int kInputTemporaries = 4;
 
@@ -129,22 +129,22 @@ int64_t InputGenerator::KernelBytes(int window) {
   return kFixed + kInstruction * ((4L * window + kWidening) * window * window);
 }
 
-Xbyak::RegExp InputGenerator::WindowAt(int row, int column) const {
+code::Address InputGenerator::WindowAt(int row, int column) const {
   const int64_t pixel = row * schedule_.workload.iw + column;
-  return kSource + Offset(pixel * schedule_.in_pixel_bytes());
+  return At(kSource, pixel * schedule_.in_pixel_bytes());
 }
 
 LinearCode::Term InputGenerator::WindowTerm(double coefficient, int row, int column) const {
   if (!widens_) return {coefficient, -1, WindowAt(row, column)};
-  return {coefficient, -1, rsp + Offset((row * window_ + column) * vector_bytes())};
+  return {coefficient, -1, At(Stack(), (row * window_ + column) * vector_bytes())};
 }
 
 void InputGenerator::EmitWidening() {
   for (int row = rows_.first; row < rows_.last; ++row) {
     for (int column = columns_.first; column < columns_.last; ++column) {
       const auto widened = Vector(column % window_);
-      LoadStored(schedule_.in.type(), widened, ptr[WindowAt(row, column)], false, widened);
-      vmovups(ptr[WindowTerm(1, row, column).address], widened);
+      LoadStored(schedule_.in.type(), widened, WindowAt(row, column), false, widened);
+      Store(*WindowTerm(1, row, column).address, widened);
     }
   }
 }
@@ -160,8 +160,7 @@ double InputGenerator::Odd(int pair, int k) const {
 size_t InputGenerator::Emit(const Span& rows, const Span& columns) {
   rows_ = rows;
   columns_ = columns;
-  align(64);
-  const size_t start = getSize();
+  const size_t start = Begin();
   std::vector<double> constants;
   const int pairs = static_cast<int>(transforms_.pairs.size());
   for (int k = 0; k < window_; ++k) {
@@ -171,16 +170,11 @@ size_t InputGenerator::Emit(const Span& rows, const Span& columns) {
     }
     for (int row : transforms_.unpaired()) AddConstant(constants, transforms_.input(row, k));
   }
-  HoldConstants(constants, scratch_ + 1, registers() - scratch_ - 1);
-  const int64_t line = 64, widened_bytes = schedule_.elements() * vector_bytes();
-  if (widens_) {
-    mov(rax, rsp);
-    sub(rsp, Offset(widened_bytes + line));
-    and_(rsp, static_cast<int>(-line));
-  }
-  Xbyak::Label next;
-  align(32);
-  L(next);
+  HoldFactors(constants, scratch_ + 1, registers() - scratch_ - 1);
+  if (widens_) ReserveStack(schedule_.elements() * vector_bytes());
+  Label next;
+  Align(32);
+  Bind(next);
   if (widens_) EmitWidening();
   for (int q = 0; q < pairs; ++q) {
     const int row = 1 + 2 * q;
@@ -199,13 +193,11 @@ size_t InputGenerator::Emit(const Span& rows, const Span& columns) {
     EmitColumns(row, false);
     EmitRow(row, 0);
   }
-  add(kSource, Offset(schedule_.input_step() * schedule_.in_pixel_bytes()));
-  add(kTarget, Offset(schedule_.v_vector_bytes()));
-  dec(kWindowsLeft);
-  jnz(next, T_NEAR);
-  if (widens_) mov(rsp, rax);
-  vzeroupper();
-  ret();
+  Add(kSource, schedule_.input_step() * schedule_.in_pixel_bytes());
+  Add(kTarget, schedule_.v_vector_bytes());
+  CountDown(kWindowsLeft, next);
+  if (widens_) ReleaseStack();
+  End();
   return start;
 }
 
@@ -226,8 +218,8 @@ void InputGenerator::EmitColumns(int row, bool pair) {
     }
     Sum(even_, even, scratch_);
     Sum(odd_, odd, scratch_);
-    vaddps(Vector(column), Vector(even_), Vector(odd_));
-    vsubps(Vector(window_ + column), Vector(even_), Vector(odd_));
+    Add(Vector(column), Vector(even_), Vector(odd_));
+    Subtract(Vector(window_ + column), Vector(even_), Vector(odd_));
   }
 }
 
@@ -243,33 +235,30 @@ void InputGenerator::EmitRow(int row, int first_register) {
   for (int q = 0; q < static_cast<int>(transforms_.pairs.size()); ++q) {
     Sum(even_, terms([&](int k) { return Even(q, k); }), scratch_);
     Sum(odd_, terms([&](int k) { return Odd(q, k); }), scratch_);
-    vaddps(Vector(result_), Vector(even_), Vector(odd_));
-    vsubps(Vector(even_), Vector(even_), Vector(odd_));
-    Store(element + 1 + 2 * q, result_);
-    Store(element + 2 + 2 * q, even_);
+    Add(Vector(result_), Vector(even_), Vector(odd_));
+    Subtract(Vector(even_), Vector(even_), Vector(odd_));
+    StoreElement(element + 1 + 2 * q, result_);
+    StoreElement(element + 2 + 2 * q, even_);
   }
   for (int column : transforms_.unpaired()) {
     Sum(result_, terms([&](int k) { return transforms_.input(column, k); }), scratch_);
-    Store(element + column, result_);
+    StoreElement(element + column, result_);
   }
 }
 
-void InputGenerator::Store(int element, int index) {
+void InputGenerator::StoreElement(int element, int index) {
   const DataType type = schedule_.v_type();
   const int64_t place = schedule_.PlaceOf(element) * schedule_.in_element * ElementBytes(type);
-  StoreAs(type, ptr[kTarget + Offset(place)], Vector(index), false, Vector(scratch_), Vector(scratch_));
+  StoreAs(type, At(kTarget, place), Vector(index), false, Vector(scratch_), Vector(scratch_));
 }
 
 namespace {
 
-using x86::Offset;
-using Xbyak::Reg64;
-
-const Reg64 kProducts(Xbyak::Operand::RDI);
-const Reg64 kOutput(Xbyak::Operand::RSI);
-const Reg64 kResidual(Xbyak::Operand::RDX);
-const Reg64 kBias(Xbyak::Operand::RCX);
-const Reg64 kTilesLeft(Xbyak::Operand::R8);
+const Reg kProducts = General(0);
+const Reg kOutput = General(1);
+const Reg kResidual = General(2);
+const Reg kBias = General(3);
+const Reg kTilesLeft = General(4);
 
 constexpr int kOutputTemporaries = 3;  // result, scratch, bias
 
@@ -299,23 +288,22 @@ int64_t OutputGenerator::KernelBytes(int window) {
 
 LinearCode::Term OutputGenerator::ProductTerm(int row, int column) const {
   const int64_t element = row * window_ + column;
-  return {1, -1, kProducts + Offset(element * schedule_.out_element * kFloatBytes)};
+  return {1, -1, At(kProducts, element * schedule_.out_element * kFloatBytes)};
 }
 
 size_t OutputGenerator::Emit(const Variant& variant) {
   variant_ = variant;
-  align(64);
-  const size_t start = getSize();
+  const size_t start = Begin();
   std::vector<double> constants;
   for (int k = 0; k < transforms_.tile; ++k) {
     for (int q = 0; q < pairs_; ++q) AddConstant(constants, transforms_.output(k, 1 + 2 * q));
     for (int element : transforms_.unpaired()) AddConstant(constants, transforms_.output(k, element));
   }
-  HoldConstants(constants, bias_ + 1, registers() - bias_ - 1);
-  if (schedule_.workload.post.bias) vmovups(Vector(bias_), ptr[kBias]);
-  Xbyak::Label next;
-  align(32);
-  L(next);
+  HoldFactors(constants, bias_ + 1, registers() - bias_ - 1);
+  if (schedule_.workload.post.bias) Load(Vector(bias_), At(kBias));
+  Label next;
+  Align(32);
+  Bind(next);
   for (int parity : {0, 1}) {
     std::vector<int> some;
     for (int row = parity; row < variant.rows; row += 2) {
@@ -326,14 +314,12 @@ size_t OutputGenerator::Emit(const Variant& variant) {
       some.clear();
     }
   }
-  add(kProducts, Offset(vector_bytes()));
+  Add(kProducts, vector_bytes());
   const int64_t step = schedule_.config.tile * schedule_.out_pixel_bytes();
-  add(kOutput, Offset(step));
-  if (schedule_.workload.post.sum) add(kResidual, Offset(step));
-  dec(kTilesLeft);
-  jnz(next, T_NEAR);
-  vzeroupper();
-  ret();
+  Add(kOutput, step);
+  if (schedule_.workload.post.sum) Add(kResidual, step);
+  CountDown(kTilesLeft, next);
+  End();
   return start;
 }
 
@@ -362,8 +348,8 @@ void OutputGenerator::EmitColumns(const std::vector<int>& rows) {
 void OutputGenerator::EmitRow(int row, int first_register) {
   for (int q = 0; q < pairs_; ++q) {
     const auto plus = Vector(first_register + 1 + 2 * q), minus = Vector(first_register + 2 + 2 * q);
-    vaddps(Vector(sum_ + q), plus, minus);
-    vsubps(minus, plus, minus);
+    Add(Vector(sum_ + q), plus, minus);
+    Subtract(minus, plus, minus);
   }
   for (int k = 0; k < variant_.columns; ++k) {
     std::vector<Term> terms;
@@ -383,17 +369,17 @@ void OutputGenerator::EmitOutput(int64_t offset) {
   const PostOps& post = schedule_.workload.post;
   const auto result = Vector(result_), scratch = Vector(scratch_);
   const DataType type = schedule_.out.type();
-  if (post.bias) vaddps(result, result, Vector(bias_));
+  if (post.bias) Add(result, result, Vector(bias_));
   if (post.sum) {
-    const auto residual = ptr[kResidual + Offset(offset)];
+    const auto residual = At(kResidual, offset);
     if (type != DataType::kF32) LoadStored(type, scratch, residual, false, scratch);
-    type == DataType::kF32 ? vaddps(result, result, residual) : vaddps(result, result, scratch);
+    type == DataType::kF32 ? Add(result, result, residual) : Add(result, result, scratch);
   }
   Apply(post.activation, result, scratch);
   // Whatever the activation is of 0, a NaN or infinity has met padding's zero weights there.
   if (variant_.lanes < vector_floats()) ClearLanesFrom(variant_.lanes, result);
-  const auto output = ptr[kOutput + Offset(offset)];
-  variant_.stream ? vmovntps(output, result) : StoreAs(type, output, result, false, scratch, scratch);
+  const auto output = At(kOutput, offset);
+  variant_.stream ? StoreStreaming(output, result) : StoreAs(type, output, result, false, scratch, scratch);
 }
 
 namespace {
@@ -406,10 +392,10 @@ TileTransforms::TileTransforms(const Schedule& schedule, const Target& cpu, cons
     : g_(schedule),
       bias_(FloatsPart(weights.parts, weights.bias, schedule.workload.oc,
                        schedule.out_vectors * schedule.vector_floats)) {
-  input_code_ = x86::NextCode(weights.parts,
-                              [&](std::vector<size_t>& starts) { return EmitInputKernels(cpu, starts); });
-  output_code_ = x86::NextCode(weights.parts,
-                               [&](std::vector<size_t>& starts) { return EmitOutputKernels(cpu, starts); });
+  input_code_ =
+      NextCode(weights.parts, [&](std::vector<size_t>& starts) { return EmitInputKernels(cpu, starts); });
+  output_code_ =
+      NextCode(weights.parts, [&](std::vector<size_t>& starts) { return EmitOutputKernels(cpu, starts); });
   for (size_t i = 0; i < InputKernels(); ++i) inputs_.push_back(input_code_.Get<InputKernel>(i));
   for (size_t i = 0; i < OutputKernels(); ++i) outputs_.push_back(output_code_.Get<OutputKernel>(i));
 }

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "templates/depthwise/code/planes.h"
 #include "templates/depthwise/schedule.h"
-#include "templates/depthwise/x86/planes.h"
 
 namespace tilesmith::depthwise {
 namespace {

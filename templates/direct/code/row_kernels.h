@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "templates/base/image_strides.h"
+#include "templates/code/generated_code.h"
+#include "templates/code/vector_code.h"
 #include "templates/direct/config.h"
 #include "templates/direct/row_product.h"
 #include "templates/direct/schedule.h"
-#include "templates/x86/generated_code.h"
-#include "templates/x86/vector_code.h"
 
 namespace tilesmith::direct {
 
@@ -63,7 +63,7 @@ struct RowVariant {
 };
 
 // All kernels of one conv, in one code buffer.
-class RowGenerator : public x86::VectorCode {
+class RowGenerator : public VectorCode {
  public:
   RowGenerator(const Schedule& schedule, const Target& cpu, size_t buffer_bytes);
 
@@ -77,22 +77,21 @@ class RowGenerator : public x86::VectorCode {
   int64_t WeightVectorBytes() const {
     return vector_bytes() / kFloatBytes * schedule_.config.weight_word_bytes();
   }
-  Xbyak::Xmm Accumulator(int v, int w) const { return Vector(v * positions_ + w); }
+  code::Vec Accumulator(int v, int w) const { return Vector(v * positions_ + w); }
   bool IsPartial(int v) const {
     return variant_->chunk.partial_lanes > 0 && v == variant_->chunk.vectors - 1;
   }
   // Calls visit(v, base, bytes) for the vectors [first, last): where in the output or in what lies like it,
   // whose first vector is at `start`, position 0 of vector v is. Destroys a register of the loop over blocks.
   template <typename Visit>
-  void ForEachVector(const Xbyak::Reg64& start, int first, int last, const Visit& visit);
-  Xbyak::Address SourceAt(int64_t offset, bool embedded) const;
+  void ForEachVector(const code::Reg& start, int first, int last, const Visit& visit);
 
   void EmitRow();
   void EmitTile(const TileRun& tile);
   void EmitStart();
   // acc += a stored vector of the output's type, of which only the chunk's partial_lanes exist where
   // `partial`.
-  void AddStored(const Xbyak::Xmm& acc, const Xbyak::Address& stored, bool partial);
+  void AddStored(const code::Vec& acc, const code::Address& stored, bool partial);
   void EmitBlocks(const TileRun& tile);
   void EmitBlock(const TileRun& tile, int64_t channels, bool last);
   // `steps` of input channels, all their valid kernel rows, of the last one only the first channel where
@@ -101,11 +100,15 @@ class RowGenerator : public x86::VectorCode {
   // One kernel row of `steps` of input channels (DirectConfig::step_channels), of the last one only the first
   // channel where `half`; leaves kWeightsNow past their weights.
   void EmitSteps(const TileRun& tile, int64_t steps, bool half);
-  void LoadElement(const Xbyak::Xmm& element, int64_t offset, bool half);
+  void LoadInput(const code::Vec& element, int64_t offset, bool half);
   // acc += weights * element, either of which may be in memory.
-  void Multiply(const Xbyak::Xmm& acc, const Xbyak::Xmm& factor, const Xbyak::Operand& other);
+  template <typename Weights, typename Element>
+  void AddProduct(const code::Vec& acc, const Weights& weights, const Element& element) {
+    schedule_.config.factors == Factors::kBf16 ? MultiplyAddPair(acc, weights, element)
+                                               : MultiplyAddElement(acc, weights, element);
+  }
   // Destroys acc.
-  void Store(const Xbyak::Address& to, const Xbyak::Xmm& acc, bool partial);
+  void StoreOutput(const code::Address& to, const code::Vec& acc, bool partial);
   void EmitFinish();
 
   const Schedule& schedule_;
@@ -128,7 +131,7 @@ class RowKernels {
   size_t passes_ = 0;
   int64_t next_row_ = 0, next_out_block_ = 0;
   std::vector<int64_t> tile_counts_;
-  x86::GeneratedCode code_;
+  GeneratedCode code_;
   std::vector<RowKernel> kernels_;  // at chunk * passes + pass
 };
 

@@ -4,19 +4,20 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "layouts/base/kernel.h"
 #include "layouts/kernel_parts.h"
+#include "templates/code/generated_code.h"
+#include "templates/code/vector_code.h"
 #include "templates/winograd/schedule.h"
 #include "templates/winograd/transforms.h"
-#include "templates/x86/generated_code.h"
-#include "templates/x86/vector_code.h"
 
 namespace tilesmith::winograd {
 
 // Straight-line code for small linear maps of vectors: what both transform generators are made of.
-class LinearCode : public x86::VectorCode {
+class LinearCode : public VectorCode {
  protected:
   using VectorCode::VectorCode;
 
@@ -24,12 +25,12 @@ class LinearCode : public x86::VectorCode {
   struct Term {
     double coefficient = 0;
     int index = -1;
-    Xbyak::RegExp address;
+    std::optional<code::Address> address;
   };
 
   // Emits loads of the first of `values` into registers [first, first + count), where Sum finds them. Forgets
   // those of an earlier call.
-  void HoldConstants(const std::vector<double>& values, int first, int count);
+  void HoldFactors(const std::vector<double>& values, int first, int count);
 
   // register `to` = sum of the terms; those with coefficient 0 cost nothing. Precondition: `to` and `scratch`
   // are no operands.
@@ -37,7 +38,7 @@ class LinearCode : public x86::VectorCode {
 
  private:
   void Start(int to, const Term& term);
-  void Add(int to, const Term& term, int scratch);
+  void AddTerm(int to, const Term& term, int scratch);
 
   std::map<double, int> held_;  // positive constants to registers
 };
@@ -65,7 +66,7 @@ class InputGenerator : public LinearCode {
   static int64_t KernelBytes(int window);
 
  private:
-  Xbyak::RegExp WindowAt(int row, int column) const;
+  code::Address WindowAt(int row, int column) const;
   Term WindowTerm(double coefficient, int row, int column) const;
   double Even(int pair, int k) const;  // of rows e + o and e - o of B^T
   double Odd(int pair, int k) const;
@@ -74,7 +75,7 @@ class InputGenerator : public LinearCode {
   // B^T d for row `row`, or rows `row` and `row + 1` of a pair, into registers from 0 on.
   void EmitColumns(int row, bool pair);
   void EmitRow(int row, int first_register);
-  void Store(int element, int index);
+  void StoreElement(int element, int index);
 
   const Schedule& schedule_;
   const Transforms& transforms_;
@@ -167,7 +168,7 @@ class TileTransforms {
 
   const Schedule& g_;
   SharedBuffer bias_;  // whole vectors
-  x86::GeneratedCode input_code_, output_code_;
+  GeneratedCode input_code_, output_code_;
   std::vector<InputKernel> inputs_;    // at row kind * column kinds + column kind
   std::vector<OutputKernel> outputs_;  // likewise, in the order of EmitOutputKernels
 };

@@ -1,4 +1,4 @@
-#include "templates/depthwise/x86/planes.h"
+#include "templates/depthwise/code/planes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,35 +10,36 @@
 namespace tilesmith::depthwise {
 namespace {
 
-using x86::Offset;
-using Xbyak::Label;
-using Xbyak::Reg64;
-using Xbyak::Xmm;
+using code::Address;
+using code::General;
+using code::Label;
+using code::Operand;
+using code::Reg;
+using code::Vec;
 
-// General registers by purpose. The only argument arrives in rdi; rbx, rbp, r12-r15 are the caller's.
-const Reg64 kScratch(Xbyak::Operand::RAX);  // between tiles
-const Reg64 kArgs(Xbyak::Operand::RDI);
-const Reg64 kSource(Xbyak::Operand::RSI);  // of the tile
-const Reg64 kOutput(Xbyak::Operand::RCX);
-const Reg64 kResidualFromOutput(Xbyak::Operand::R8);
-const Reg64 kWeights(Xbyak::Operand::R9);  // of the plane
-const Reg64 kBias(Xbyak::Operand::R10);
-const Reg64 kStep(Xbyak::Operand::R11);
-const Reg64 kRowsLeft(Xbyak::Operand::RDX);
-const Reg64 kTilesLeft(Xbyak::Operand::RBX);
-const Reg64 kPlaneSource(Xbyak::Operand::R12);
-const Reg64 kPlaneOutput(Xbyak::Operand::R13);
-const Reg64 kPlanesLeft(Xbyak::Operand::R14);
-const Reg64 kWeightsNow(Xbyak::Operand::R15);  // of the kernel row, in looped code
-const Reg64 kSourceNow(Xbyak::Operand::RBP);
+// General registers by purpose.
+const Reg kScratch = General(6);  // between tiles
+const Reg kArgs = General(0);
+const Reg kSource = General(1);  // of the tile
+const Reg kOutput = General(3);
+const Reg kResidualFromOutput = General(4);
+const Reg kWeights = General(5);  // of the plane
+const Reg kBias = General(7);
+const Reg kStep = General(8);
+const Reg kRowsLeft = General(2);
+const Reg kTilesLeft = General(9);
+const Reg kPlaneSource = General(11);
+const Reg kPlaneOutput = General(12);
+const Reg kPlanesLeft = General(13);
+const Reg kWeightsNow = General(14);  // of the kernel row, in looped code
+const Reg kSourceNow = General(10);
 // Of code that is not looped: what lies between input rows, and two of them.
-const Reg64 kRowBytes = kRowsLeft;
-const Reg64 kThirdRow = kWeightsNow;
-const Reg64 kSixthRow = kSourceNow;
-const Reg64 kLoopedRowBytes = kScratch;  // of looped code
-const Reg64 kOutputRow = kWeightsNow;    // behind the taps
-const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), Reg64(Xbyak::Operand::R12),
-                        Reg64(Xbyak::Operand::R13), Reg64(Xbyak::Operand::R14), Reg64(Xbyak::Operand::R15)};
+const Reg kRowBytes = kRowsLeft;
+const Reg kThirdRow = kWeightsNow;
+const Reg kSixthRow = kSourceNow;
+const Reg kLoopedRowBytes = kScratch;  // of looped code
+const Reg kOutputRow = kWeightsNow;    // behind the taps
+constexpr int kSaved = 6;
 
 // An input row of a tile as a pointer to one before it and so many times the bytes of a row; -1 where there
 // is none.
@@ -99,13 +100,13 @@ bool KnowsRowBytes(const RowGeometry& geometry, std::span<const RowCode> codes) 
   });
 }
 
-Xbyak::RegExp PlaneGenerator::InputRowAt(const Reg64& base, int64_t row) const {
-  if (knows_rows_) return base + Offset(row * geometry_.in_row_bytes);
+Address PlaneGenerator::InputAt(const Reg& base, int64_t row, int64_t offset) const {
+  if (knows_rows_) return At(base, row * geometry_.in_row_bytes + offset);
   const RowReach reach = ReachOf(row);
-  if (base.getIdx() == kSourceNow.getIdx())
-    return row == 0 ? Xbyak::RegExp(base) : base + kLoopedRowBytes * static_cast<int>(row);
-  const Reg64& from = reach.from == 0 ? kSource : reach.from == 3 ? kThirdRow : kSixthRow;
-  return reach.rows == 0 ? Xbyak::RegExp(from) : from + kRowBytes * static_cast<int>(reach.rows);
+  if (base == kSourceNow)
+    return row == 0 ? At(base, offset) : At(base, kLoopedRowBytes, static_cast<int>(row), offset);
+  const Reg& from = reach.from == 0 ? kSource : reach.from == 3 ? kThirdRow : kSixthRow;
+  return reach.rows == 0 ? At(from, offset) : At(from, kRowBytes, static_cast<int>(reach.rows), offset);
 }
 
 void PlaneGenerator::EmitRowPointers(const RowCode& code) {
@@ -115,30 +116,30 @@ void PlaneGenerator::EmitRowPointers(const RowCode& code) {
     return std::ranges::any_of(rows, [&](int64_t row) { return ReachOf(row).from >= from; });
   };
   if (!last_from(3)) return;
-  lea(kThirdRow, ptr[kSource + kRowBytes * 2]);
-  add(kThirdRow, kRowBytes);
+  LoadAddress(kThirdRow, At(kSource, kRowBytes, 2));
+  Add(kThirdRow, kRowBytes);
   if (!last_from(6)) return;
-  lea(kSixthRow, ptr[kThirdRow + kRowBytes * 2]);
-  add(kSixthRow, kRowBytes);
+  LoadAddress(kSixthRow, At(kThirdRow, kRowBytes, 2));
+  Add(kSixthRow, kRowBytes);
 }
 
 template <typename Visit>
-void PlaneGenerator::ForEachOutputRow(const Reg64& start, const Visit& visit) {
+void PlaneGenerator::ForEachOutputRow(const Reg& start, const Visit& visit) {
   visit(0, start);
   for (int64_t row = 1; row < rows_; ++row) {
-    if (row == 1) mov(kOutputRow, start);
-    add(kOutputRow, ptr[kArgs + offsetof(PlaneArgs, output_row)]);
+    if (row == 1) Move(kOutputRow, start);
+    Add(kOutputRow, At(kArgs, offsetof(PlaneArgs, output_row)));
     visit(row, kOutputRow);
   }
 }
 
-Xmm PlaneGenerator::NextTemp() {
-  const Xmm temp = Vector(plan_.first_temp + next_temp_);
+Vec PlaneGenerator::NextTemp() {
+  const Vec temp = Vector(plan_.first_temp + next_temp_);
   next_temp_ = (next_temp_ + 1) % plan_.temps;
   return temp;
 }
 
-void PlaneGenerator::LoadPixel(const Xmm& to, const Xbyak::Address& from) {
+void PlaneGenerator::LoadPixel(const Vec& to, const Address& from) {
   LoadStored(geometry_.config.types.in, to, from, masked(), Mask());
 }
 
@@ -149,62 +150,56 @@ PlaneGenerator::PlaneGenerator(const RowGeometry& geometry, std::span<const RowC
 void PlaneGenerator::Emit(std::span<const RowCode> codes, int lanes, std::vector<size_t>& starts) {
   lanes_ = lanes;
   runs_ = 0;
-  align(64);
-  starts.push_back(getSize());
-  for (const Reg64& reg : kSaved) push(reg);
-  mov(kPlaneSource, ptr[kArgs + offsetof(PlaneArgs, source)]);
-  mov(kPlaneOutput, ptr[kArgs + offsetof(PlaneArgs, output)]);
-  mov(kWeights, ptr[kArgs + offsetof(PlaneArgs, weights)]);
-  mov(kBias, ptr[kArgs + offsetof(PlaneArgs, bias)]);
-  mov(kPlanesLeft, ptr[kArgs + offsetof(PlaneArgs, planes)]);
+  starts.push_back(Begin(kSaved));
+  Load(kPlaneSource, At(kArgs, offsetof(PlaneArgs, source)));
+  Load(kPlaneOutput, At(kArgs, offsetof(PlaneArgs, output)));
+  Load(kWeights, At(kArgs, offsetof(PlaneArgs, weights)));
+  Load(kBias, At(kArgs, offsetof(PlaneArgs, bias)));
+  Load(kPlanesLeft, At(kArgs, offsetof(PlaneArgs, planes)));
   if (geometry_.workload.post.sum) {
-    mov(kResidualFromOutput, ptr[kArgs + offsetof(PlaneArgs, residual)]);
-    sub(kResidualFromOutput, kPlaneOutput);
+    Load(kResidualFromOutput, At(kArgs, offsetof(PlaneArgs, residual)));
+    Subtract(kResidualFromOutput, kPlaneOutput);
   }
   plan_ = plane_plan_ = PlanRegisters(geometry_, codes.front(), 1);
   if (masked()) LoadMask(lanes_, Mask());
   EmitKernel(codes, starts);
-  for (size_t i = std::size(kSaved); i-- > 0;) pop(kSaved[i]);
-  vzeroupper();
-  ret();
+  End();
 }
 
 // Planes outside, unless tiles hold them, steps inside; a step jumps to its piece, which jumps back.
 void PlaneGenerator::EmitKernel(std::span<const RowCode> codes, std::vector<size_t>& starts) {
   Label next_plane, next_step, step_done;
-  L(next_plane);
+  Bind(next_plane);
   if (!geometry_.planes_in_tiles()) LoadHeldWeights();
-  mov(kStep, ptr[kArgs + offsetof(PlaneArgs, first_step)]);
-  L(next_step);
-  mov(kSource, kPlaneSource);
-  mov(kOutput, kPlaneOutput);
-  add(kSource, ptr[kStep + offsetof(RowStep, source)]);
-  add(kOutput, ptr[kStep + offsetof(RowStep, output)]);
-  jmp(ptr[kStep + offsetof(RowStep, code)]);
+  Load(kStep, At(kArgs, offsetof(PlaneArgs, first_step)));
+  Bind(next_step);
+  Move(kSource, kPlaneSource);
+  Move(kOutput, kPlaneOutput);
+  Add(kSource, At(kStep, offsetof(RowStep, source)));
+  Add(kOutput, At(kStep, offsetof(RowStep, output)));
+  JumpTo(At(kStep, offsetof(RowStep, code)));
   for (const RowCode& code : codes) {
-    align(32);
-    starts.push_back(getSize());
+    Align(32);
+    starts.push_back(Position());
     EmitPiece(code);
-    jmp(step_done, T_NEAR);
+    JumpTo(step_done);
   }
-  L(step_done);
+  Bind(step_done);
   EmitAdvance(next_plane, next_step);
 }
 
 void PlaneGenerator::EmitAdvance(Label& next_plane, Label& next_step) {
-  add(kStep, sizeof(RowStep));
-  cmp(kStep, ptr[kArgs + offsetof(PlaneArgs, last_step)]);
-  jb(next_step, T_NEAR);
+  Add(kStep, sizeof(RowStep));
+  JumpIfBelow(kStep, At(kArgs, offsetof(PlaneArgs, last_step)), next_step);
   if (!geometry_.planes_in_tiles()) EmitNextPlane(kPlaneSource, kPlaneOutput, next_plane);
 }
 
-void PlaneGenerator::EmitNextPlane(const Reg64& source, const Reg64& output, Label& again) {
-  add(source, ptr[kArgs + offsetof(PlaneArgs, source_step)]);
-  add(output, ptr[kArgs + offsetof(PlaneArgs, output_step)]);
-  add(kWeights, Offset(PlaneWeights(geometry_) * vector_bytes()));
-  add(kBias, Offset(vector_bytes()));
-  dec(kPlanesLeft);
-  jnz(again, T_NEAR);
+void PlaneGenerator::EmitNextPlane(const Reg& source, const Reg& output, Label& again) {
+  Add(source, At(kArgs, offsetof(PlaneArgs, source_step)));
+  Add(output, At(kArgs, offsetof(PlaneArgs, output_step)));
+  Add(kWeights, PlaneWeights(geometry_) * vector_bytes());
+  Add(kBias, vector_bytes());
+  CountDown(kPlanesLeft, again);
 }
 
 void PlaneGenerator::LoadHeldWeights() {
@@ -216,23 +211,22 @@ void PlaneGenerator::EmitPiece(const RowCode& code) {
   rows_ = code.rows;
   const std::vector<TileRun> tiles = CutColumns(geometry_, code);
   const bool is_looped = code.kind == CodeKind::kLooped;
-  if (!knows_rows_ && !is_looped) mov(kRowBytes, ptr[kArgs + offsetof(PlaneArgs, source_row)]);
+  if (!knows_rows_ && !is_looped) Load(kRowBytes, At(kArgs, offsetof(PlaneArgs, source_row)));
   for (const TileRun& tile : tiles) {
     Label again;
     const int64_t run = runs_++;
     if (tile.count > 1) {
-      mov(kTilesLeft, ptr[kArgs + offsetof(PlaneArgs, tile_counts)]);
-      mov(kTilesLeft, ptr[kTilesLeft + Offset(run * static_cast<int64_t>(sizeof(int64_t)))]);
-      align(32);
-      L(again);
+      Load(kTilesLeft, At(kArgs, offsetof(PlaneArgs, tile_counts)));
+      Load(kTilesLeft, At(kTilesLeft, run * static_cast<int64_t>(sizeof(int64_t))));
+      Align(32);
+      Bind(again);
     }
     geometry_.planes_in_tiles() ? EmitTileOfPlanes(code, tile) : EmitTile(code, tile);
     if (tile.count == 1 && &tile == &tiles.back()) break;
-    add(kSource, Offset(tile.width * geometry_.workload.sw * geometry_.in_pixel_bytes));
-    add(kOutput, Offset(tile.width * geometry_.out_pixel_bytes));
+    Add(kSource, tile.width * geometry_.workload.sw * geometry_.in_pixel_bytes);
+    Add(kOutput, tile.width * geometry_.out_pixel_bytes);
     if (tile.count > 1) {
-      dec(kTilesLeft);
-      jnz(again, T_NEAR);
+      CountDown(kTilesLeft, again);
     }
   }
 }
@@ -240,20 +234,20 @@ void PlaneGenerator::EmitPiece(const RowCode& code) {
 // One plane after the other, and back to the first.
 void PlaneGenerator::EmitTileOfPlanes(const RowCode& code, const TileRun& tile) {
   Label next_plane;
-  mov(kPlanesLeft, ptr[kArgs + offsetof(PlaneArgs, planes)]);
-  align(32);
-  L(next_plane);
+  Load(kPlanesLeft, At(kArgs, offsetof(PlaneArgs, planes)));
+  Align(32);
+  Bind(next_plane);
   LoadHeldWeights();
   EmitTile(code, tile);
   EmitNextPlane(kSource, kOutput, next_plane);
   for (const auto& [at, step] : {std::pair(kSource, offsetof(PlaneArgs, source_step)),
                                  std::pair(kOutput, offsetof(PlaneArgs, output_step))}) {
-    mov(kScratch, ptr[kArgs + offsetof(PlaneArgs, planes)]);
-    imul(kScratch, ptr[kArgs + step]);
-    sub(at, kScratch);
+    Load(kScratch, At(kArgs, offsetof(PlaneArgs, planes)));
+    Multiply(kScratch, At(kArgs, step));
+    Subtract(at, kScratch);
   }
-  mov(kWeights, ptr[kArgs + offsetof(PlaneArgs, weights)]);
-  mov(kBias, ptr[kArgs + offsetof(PlaneArgs, bias)]);
+  Load(kWeights, At(kArgs, offsetof(PlaneArgs, weights)));
+  Load(kBias, At(kArgs, offsetof(PlaneArgs, bias)));
 }
 
 void PlaneGenerator::EmitTile(const RowCode& code, const TileRun& tile) {
@@ -283,34 +277,33 @@ void PlaneGenerator::EmitTile(const RowCode& code, const TileRun& tile) {
 
 // Into the first `accumulators`.
 void PlaneGenerator::EmitBias(int accumulators) {
-  const Xmm first = Accumulator(0, 0);
-  geometry_.workload.post.bias ? vmovups(first, ptr[kBias]) : Zero(first);
-  for (int i = 1; i < accumulators; ++i) vmovaps(Vector(i), first);
+  const Vec first = Accumulator(0, 0);
+  geometry_.workload.post.bias ? Load(first, At(kBias)) : Zero(first);
+  for (int i = 1; i < accumulators; ++i) Copy(Vector(i), first);
 }
 
 void PlaneGenerator::EmitResidual() {
   if (!geometry_.workload.post.sum) return;
-  const Reg64& residual = kScratch;
-  lea(residual, ptr[kOutput + kResidualFromOutput]);
+  const Reg& residual = kScratch;
+  LoadAddress(residual, At(kOutput, kResidualFromOutput, 1));
   for (int64_t r = 0; r < rows_; ++r) {
-    if (r > 0) add(residual, ptr[kArgs + offsetof(PlaneArgs, output_row)]);
+    if (r > 0) Add(residual, At(kArgs, offsetof(PlaneArgs, output_row)));
     for (int64_t c = 0; c < width_; ++c) {
-      const auto from = ptr[residual + Offset(c * geometry_.out_pixel_bytes)];
+      const auto from = At(residual, c * geometry_.out_pixel_bytes);
       const DataType type = geometry_.config.types.out;
       if (!masked() && type == DataType::kF32) {
-        vaddps(Accumulator(r, c), Accumulator(r, c), from);
+        Add(Accumulator(r, c), Accumulator(r, c), from);
         continue;
       }
-      const Xmm loaded = Vector(plan_.first_temp);
+      const Vec loaded = Vector(plan_.first_temp);
       LoadStored(type, loaded, from, masked(), Mask());
-      vaddps(Accumulator(r, c), Accumulator(r, c), loaded);
+      Add(Accumulator(r, c), Accumulator(r, c), loaded);
     }
   }
 }
 
-void PlaneGenerator::LoadWeights(const Reg64& base, int64_t first_tap, Registers to) {
-  for (int i = 0; i < to.count; ++i)
-    vmovups(Vector(to.first + i), ptr[base + Offset((first_tap + i) * vector_bytes())]);
+void PlaneGenerator::LoadWeights(const Reg& base, int64_t first_tap, Registers to) {
+  for (int i = 0; i < to.count; ++i) Load(Vector(to.first + i), At(base, (first_tap + i) * vector_bytes()));
 }
 
 void PlaneGenerator::EmitUnrolled(const RowCode& code) {
@@ -341,52 +334,50 @@ void PlaneGenerator::EmitUnrolled(const RowCode& code) {
 void PlaneGenerator::EmitLooped() {
   const ConvWorkload& w = geometry_.workload;
   Label next_row, done;
-  if (!knows_rows_ && rows_ > 1) mov(kLoopedRowBytes, ptr[kArgs + offsetof(PlaneArgs, source_row)]);
-  mov(kRowsLeft, ptr[kStep + offsetof(RowStep, kernel_rows)]);
-  mov(kWeightsNow, kWeights);
-  add(kWeightsNow, ptr[kStep + offsetof(RowStep, weights)]);
-  mov(kSourceNow, kSource);
-  test(kRowsLeft, kRowsLeft);
-  jz(done, T_NEAR);
-  align(32);
-  L(next_row);
+  if (!knows_rows_ && rows_ > 1) Load(kLoopedRowBytes, At(kArgs, offsetof(PlaneArgs, source_row)));
+  Load(kRowsLeft, At(kStep, offsetof(RowStep, kernel_rows)));
+  Move(kWeightsNow, kWeights);
+  Add(kWeightsNow, At(kStep, offsetof(RowStep, weights)));
+  Move(kSourceNow, kSource);
+  JumpIfZero(kRowsLeft, done);
+  Align(32);
+  Bind(next_row);
   if (plan_.mode == Weights::kRow) LoadWeights(kWeightsNow, 0, {plan_.first_weight, plan_.weights});
   for (int64_t r = 0; r < rows_; ++r) {
     const RowTap tap(static_cast<int>(r), 0);
     EmitInputRow(kSourceNow, r * w.sh, std::span(&tap, 1));
   }
-  add(kWeightsNow, Offset(w.kw * vector_bytes()));
-  add(kSourceNow, ptr[kArgs + offsetof(PlaneArgs, next_kernel_row)]);
-  dec(kRowsLeft);
-  jnz(next_row, T_NEAR);
-  L(done);
+  Add(kWeightsNow, w.kw * vector_bytes());
+  Add(kSourceNow, At(kArgs, offsetof(PlaneArgs, next_kernel_row)));
+  CountDown(kRowsLeft, next_row);
+  Bind(done);
 }
 
 // One input row of the tile against every tap that reads it.
-void PlaneGenerator::EmitInputRow(const Reg64& base, int64_t row, std::span<const RowTap> taps) {
+void PlaneGenerator::EmitInputRow(const Reg& base, int64_t row, std::span<const RowTap> taps) {
   const ConvWorkload& w = geometry_.workload;
-  const bool looped = base.getIdx() == kSourceNow.getIdx();
+  const bool looped = base == kSourceNow;
   const auto in_register = [&](int64_t y, int64_t x) {
     return plan_.mode == Weights::kRow ? Vector(plan_.first_weight + static_cast<int>(x))
                                        : Vector(plan_.first_held + static_cast<int>(y * w.kw + x));
   };
   const auto in_memory = [&](int64_t y, int64_t x) {
-    return ptr[(looped ? kWeightsNow : kWeights) + Offset((y * w.kw + x) * vector_bytes())];
+    return At(looped ? kWeightsNow : kWeights, (y * w.kw + x) * vector_bytes());
   };
   const bool from_memory = plan_.mode == Weights::kMemory;
   for (const auto& [column, uses] : columns_) {
-    const auto address = ptr[InputRowAt(base, row) + Offset(column * geometry_.in_pixel_bytes)];
+    const auto address = InputAt(base, row, column * geometry_.in_pixel_bytes);
     if (taps.size() == 1 && uses.size() == 1 && !from_memory && PixelsFold()) {
       const auto [position, x] = uses.front();
-      vfmadd231ps(Accumulator(taps[0].first, position), in_register(taps[0].second, x), address);
+      MultiplyAdd(Accumulator(taps[0].first, position), in_register(taps[0].second, x), address);
       continue;
     }
-    const Xmm pixel = NextTemp();
+    const Vec pixel = NextTemp();
     LoadPixel(pixel, address);
     for (const auto& [position, x] : uses) {
       for (const auto& [output_row, y] : taps) {
-        from_memory ? vfmadd231ps(Accumulator(output_row, position), pixel, in_memory(y, x))
-                    : vfmadd231ps(Accumulator(output_row, position), pixel, in_register(y, x));
+        from_memory ? MultiplyAdd(Accumulator(output_row, position), pixel, in_memory(y, x))
+                    : MultiplyAdd(Accumulator(output_row, position), pixel, in_register(y, x));
       }
     }
   }
@@ -410,10 +401,10 @@ void PlaneGenerator::EmitPair(const KernelRows& input) {
 // From the sums that both output rows share to the output rows.
 void PlaneGenerator::EmitPairSums() {
   for (int64_t c = 0; c < width_; ++c) {
-    const Xmm upper = NextTemp();
-    vaddps(upper, Accumulator(0, c), Accumulator(1, c));
-    vsubps(Accumulator(1, c), Accumulator(0, c), Accumulator(1, c));
-    vmovaps(Accumulator(0, c), upper);
+    const Vec upper = NextTemp();
+    Add(upper, Accumulator(0, c), Accumulator(1, c));
+    Subtract(Accumulator(1, c), Accumulator(0, c), Accumulator(1, c));
+    Copy(Accumulator(0, c), upper);
   }
 }
 
@@ -433,12 +424,11 @@ void PlaneGenerator::EmitPairPass(const PairPass& pass, int64_t first_product, c
       if (!pixel.exists) continue;
       const bool lower = pass[p].sum == PairSum::kOpposed || pass[p].sum == PairSum::kLower;
       for (const auto& [position, x] : uses) {
-        const Xmm sum = Accumulator(lower ? 1 : 0, position);
-        const auto memory = ptr[kWeights + Offset((first_tap + p * kw + x) * vector_bytes())];
-        const Xmm weight = Vector(first_weight + static_cast<int>(p * kw + x));
-        const Xbyak::Operand& factor =
-            plan_.mode == Weights::kMemory ? static_cast<const Xbyak::Operand&>(memory) : weight;
-        pixel.negated ? vfnmadd231ps(sum, pixel.value, factor) : vfmadd231ps(sum, pixel.value, factor);
+        const Vec sum = Accumulator(lower ? 1 : 0, position);
+        const auto memory = At(kWeights, (first_tap + p * kw + x) * vector_bytes());
+        const Vec weight = Vector(first_weight + static_cast<int>(p * kw + x));
+        const Operand& factor = plan_.mode == Weights::kMemory ? static_cast<const Operand&>(memory) : weight;
+        pixel.negated ? MultiplySubtract(sum, pixel.value, factor) : MultiplyAdd(sum, pixel.value, factor);
       }
     }
   }
@@ -448,15 +438,13 @@ void PlaneGenerator::EmitPairPass(const PairPass& pass, int64_t first_product, c
 PlaneGenerator::PairPixels PlaneGenerator::EmitPairPixels(const PairPass& pass, int64_t column,
                                                           const KernelRows& input) {
   const auto exists = [&](int64_t row) { return row >= input.first && row < input.last; };
-  const auto address = [&](int64_t row) {
-    return ptr[InputRowAt(kSource, row) + Offset(column * geometry_.in_pixel_bytes)];
-  };
+  const auto address = [&](int64_t row) { return InputAt(kSource, row, column * geometry_.in_pixel_bytes); };
   const auto load = [&](int64_t row) {
-    const Xmm to = NextTemp();
+    const Vec to = NextTemp();
     LoadPixel(to, address(row));
     return to;
   };
-  std::map<int64_t, Xmm> loaded;
+  std::map<int64_t, Vec> loaded;
   const auto reads = [&](const PairProduct& product, int64_t row) {
     return product.first == row || product.second == row;
   };
@@ -475,13 +463,13 @@ PlaneGenerator::PairPixels PlaneGenerator::EmitPairPixels(const PairPass& pass, 
       pixel.value = in_register(exists(product.first) ? product.first : product.second);
       continue;
     }
-    const Xmm first = in_register(product.first);
+    const Vec first = in_register(product.first);
     pixel.value = loaded.contains(product.first) ? NextTemp() : first;
     const auto memory = address(product.second);
     const bool folds = PixelsFold() && !loaded.contains(product.second);
-    const Xmm register_second = folds ? Xmm() : in_register(product.second);
-    const Xbyak::Operand& second = folds ? static_cast<const Xbyak::Operand&>(memory) : register_second;
-    product.subtract ? vsubps(pixel.value, first, second) : vaddps(pixel.value, first, second);
+    const Vec register_second = folds ? Vec() : in_register(product.second);
+    const Operand& second = folds ? static_cast<const Operand&>(memory) : register_second;
+    product.subtract ? Subtract(pixel.value, first, second) : Add(pixel.value, first, second);
   }
   return pixels;
 }
@@ -490,13 +478,13 @@ void PlaneGenerator::EmitFinish() {
   const Activation& activation = geometry_.workload.post.activation;
   const bool clear = lanes_ > 0 && !masked() && activation.Apply(0.0F) != 0.0F;
   const DataType type = geometry_.config.types.out;
-  const Xmm scratch = Vector(plan_.first_temp);
+  const Vec scratch = Vector(plan_.first_temp);
   const int kept = RoundsInSteps(type) ? 1 : 0;
   HoldConstants(activation, plan_.first_temp + kept, plan_.temps - kept);
-  ForEachOutputRow(kOutput, [&](int64_t r, const Reg64& row) {
+  ForEachOutputRow(kOutput, [&](int64_t r, const Reg& row) {
     for (int64_t c = 0; c < width_; ++c) {
-      const Xmm value = Accumulator(r, c);
-      const auto to = ptr[row + Offset(c * geometry_.out_pixel_bytes)];
+      const Vec value = Accumulator(r, c);
+      const auto to = At(row, c * geometry_.out_pixel_bytes);
       Apply(activation, value, scratch);
       if (clear) ClearLanesFrom(lanes_, value);
       StoreAs(type, to, value, masked(), Mask(), scratch);
@@ -550,7 +538,7 @@ Planes::Planes(const Schedule& schedule, const Target& cpu, const ConvWeights& w
   for (const RowCode& code : schedule.codes) {
     for (const TileRun& tile : CutColumns(g, code)) tile_counts_.push_back(tile.count);
   }
-  code_ = x86::NextCode(
+  code_ = NextCode(
       weights.parts, [&](std::vector<size_t>& starts) { return Emit(cpu, starts); },
       [&] { return CodeKey(schedule, cpu); });
   full_ = VariantAt(0);

@@ -10,10 +10,10 @@
 
 #include "layouts/base/target.h"
 #include "templates/base/conv_template.h"
+#include "templates/code/generated_code.h"
+#include "templates/code/vector_code.h"
 #include "templates/depthwise/row_pairs.h"
 #include "templates/depthwise/schedule.h"
-#include "templates/x86/generated_code.h"
-#include "templates/x86/vector_code.h"
 
 namespace tilesmith::depthwise {
 
@@ -62,7 +62,7 @@ using PlaneKernel = void (*)(const PlaneArgs*);
 bool KnowsRowBytes(const RowGeometry& geometry, std::span<const RowCode> codes);
 
 // The kernels of one conv, in one code buffer.
-class PlaneGenerator : public x86::VectorCode {
+class PlaneGenerator : public VectorCode {
  public:
   PlaneGenerator(const RowGeometry& geometry, std::span<const RowCode> codes, const Target& cpu,
                  size_t buffer_bytes);
@@ -77,39 +77,40 @@ class PlaneGenerator : public x86::VectorCode {
   // Output row of the tile, kernel row.
   using RowTap = std::pair<int, int64_t>;
 
-  Xbyak::Xmm Accumulator(int64_t row, int64_t column) const {
+  code::Vec Accumulator(int64_t row, int64_t column) const {
     return Vector(static_cast<int>(row * width_ + column));
   }
-  Xbyak::Xmm NextTemp();
-  Xbyak::Xmm Mask() const { return Vector(plan_.mask); }
+  code::Vec NextTemp();
+  code::Vec Mask() const { return Vector(plan_.mask); }
   bool masked() const { return lanes_ > 0 && geometry_.masked; }
   // Whether a pixel in memory may be an operand as it is.
   bool PixelsFold() const { return !masked() && geometry_.config.types.in == DataType::kF32; }
-  void LoadPixel(const Xbyak::Xmm& to, const Xbyak::Address& from);
+  void LoadPixel(const code::Vec& to, const code::Address& from);
 
   void EmitKernel(std::span<const RowCode> codes, std::vector<size_t>& starts);
-  void EmitAdvance(Xbyak::Label& next_plane, Xbyak::Label& next_step);
+  void EmitAdvance(code::Label& next_plane, code::Label& next_step);
   void EmitPiece(const RowCode& code);
   void EmitTile(const RowCode& code, const TileRun& tile);
   void EmitTileOfPlanes(const RowCode& code, const TileRun& tile);
-  void EmitNextPlane(const Xbyak::Reg64& source, const Xbyak::Reg64& output, Xbyak::Label& again);
+  void EmitNextPlane(const code::Reg& source, const code::Reg& output, code::Label& again);
   void EmitBias(int accumulators);
   void EmitResidual();
   void EmitUnrolled(const RowCode& code);
   void EmitLooped();
-  void EmitInputRow(const Xbyak::Reg64& base, int64_t row, std::span<const RowTap> taps);
+  void EmitInputRow(const code::Reg& base, int64_t row, std::span<const RowTap> taps);
   // For the tile's input rows that cannot be reached from its first one.
   void EmitRowPointers(const RowCode& code);
-  Xbyak::RegExp InputRowAt(const Xbyak::Reg64& base, int64_t row) const;
+  // Byte `offset` of the tile's input row `row`.
+  code::Address InputAt(const code::Reg& base, int64_t row, int64_t offset) const;
   // Calls visit(row, base) for each output row, `start` being the first one.
   template <typename Visit>
-  void ForEachOutputRow(const Xbyak::Reg64& start, const Visit& visit);
+  void ForEachOutputRow(const code::Reg& start, const Visit& visit);
   void EmitPair(const KernelRows& input);
   void EmitPairPass(const PairPass& pass, int64_t first_product, const KernelRows& input);
   // The registers that hold a pass's pixels of one column; a product all of whose rows are missing has none.
   struct PairPixels {
     struct Pixel {
-      Xbyak::Xmm value;
+      code::Vec value;
       bool exists = false;
       bool negated = false;
     };
@@ -122,7 +123,7 @@ class PlaneGenerator : public x86::VectorCode {
     int first, count;
   };
   void LoadHeldWeights();
-  void LoadWeights(const Xbyak::Reg64& base, int64_t first_tap, Registers to);
+  void LoadWeights(const code::Reg& base, int64_t first_tap, Registers to);
 
   const RowGeometry& geometry_;
   const bool knows_rows_;  // their bytes (KnowsRowBytes)
@@ -179,7 +180,7 @@ class Planes {
   SharedBuffer weights_;
   SharedBuffer bias_;  // whole vectors
   std::vector<int64_t> tile_counts_;
-  x86::GeneratedCode code_;
+  GeneratedCode code_;
   Variant full_, partial_;
 };
 

@@ -2,10 +2,10 @@
 
 #include "layouts/base/check.h"
 #include "templates/base/image_strides.h"
-#include "templates/direct/x86/row_kernels.h"
+#include "templates/direct/code/row_kernels.h"
+#include "templates/winograd/code/tile_transforms.h"
 #include "templates/winograd/schedule.h"
 #include "templates/winograd/weights.h"
-#include "templates/winograd/x86/tile_transforms.h"
 
 namespace tilesmith::winograd {
 
@@ -59,7 +59,7 @@ class WinogradKernel : public ConvKernel {
                    : transforms_.TransformOutput(args, vector, part, M(scratch, vector, row * g_.columns));
       }
     }
-    if (g_.config.stream) __builtin_ia32_sfence();  // other threads are to see what was streamed
+    if (g_.config.stream) code::FenceStreams();  // other threads are to see what was streamed
   }
 
   int64_t ScratchBytes(int threads) const override {

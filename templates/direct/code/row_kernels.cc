@@ -1,4 +1,4 @@
-#include "templates/direct/x86/row_kernels.h"
+#include "templates/direct/code/row_kernels.h"
 
 #include <algorithm>
 
@@ -8,37 +8,34 @@
 namespace tilesmith::direct {
 namespace {
 
-using x86::Offset;
-using Xbyak::Address;
-using Xbyak::Reg64;
-using Xbyak::Xmm;
+using code::Address;
+using code::General;
+using code::Label;
+using code::Reg;
+using code::Vec;
 
-// General registers by purpose. The only argument arrives in rdi; rbx, rbp, r12-r15 are the caller's.
-const Reg64 kArgs(Xbyak::Operand::RDI);
-const Reg64 kWeights(Xbyak::Operand::RDX);
-const Reg64 kOutput(Xbyak::Operand::RCX);
-const Reg64 kResidual(Xbyak::Operand::R8);
-const Reg64 kRowsLeft(Xbyak::Operand::R9);
-const Reg64 kBlocksLeft(Xbyak::Operand::R10);
-const Reg64 kBlockOutput = kBlocksLeft;  // before and after that loop
-const Reg64 kSourceNow(Xbyak::Operand::R11);
-const Reg64 kWeightsNow(Xbyak::Operand::R12);
-const Reg64 kDisplacementUnit(Xbyak::Operand::R13);  // holds kUnit
-const Reg64 kKernelRows(Xbyak::Operand::R14);
-const Reg64 kTilesLeft(Xbyak::Operand::R15);
-const Reg64 kSource(Xbyak::Operand::RBX);
-const Reg64 kBias(Xbyak::Operand::RSI);
-const Reg64 kRowBytes(Xbyak::Operand::RAX);  // while products are added
-const Reg64 kUnrollsLeft(Xbyak::Operand::RBP);
-const Reg64 kSaved[] = {Reg64(Xbyak::Operand::RBX), Reg64(Xbyak::Operand::RBP), Reg64(Xbyak::Operand::R12),
-                        Reg64(Xbyak::Operand::R13), Reg64(Xbyak::Operand::R14), Reg64(Xbyak::Operand::R15)};
-
-// EVEX compresses the displacement of a broadcast to a byte within 512 bytes; adding 1, 2 or 4 times this
-// register keeps offsets up to 4608 short, which keeps unrolled bodies inside the instruction cache.
-constexpr int64_t kUnit = 1024;
+// General registers by purpose.
+const Reg kArgs = General(0);
+const Reg kWeights = General(2);
+const Reg kOutput = General(3);
+const Reg kResidual = General(4);
+const Reg kRowsLeft = General(5);
+const Reg kBlocksLeft = General(7);
+const Reg kBlockOutput = kBlocksLeft;  // before and after that loop
+const Reg kSourceNow = General(8);
+const Reg kWeightsNow = General(11);
+const Reg kElementUnit = General(12);
+const Reg kKernelRows = General(13);
+const Reg kTilesLeft = General(14);
+const Reg kSource = General(9);
+const Reg kBias = General(1);
+const Reg kRowBytes = General(6);  // while products are added
+const Reg kUnrollsLeft = General(10);
 
 // What a step of input channels takes of the input: a float or a pair of bf16.
 constexpr int64_t kStepBytes = 4;
+
+constexpr int kSaved = 6;
 
 }  // namespace
 
@@ -46,51 +43,33 @@ RowGenerator::RowGenerator(const Schedule& schedule, const Target& cpu, size_t b
     : VectorCode(cpu, buffer_bytes), schedule_(schedule) {}
 
 template <typename Visit>
-void RowGenerator::ForEachVector(const Reg64& start, int first, int last, const Visit& visit) {
+void RowGenerator::ForEachVector(const Reg& start, int first, int last, const Visit& visit) {
   const size_t next_block =
       start == kResidual ? offsetof(RowArgs, next_residual_block) : offsetof(RowArgs, next_out_block);
   int64_t blocks = 0;
   for (int v = first; v < last; ++v) {
     const RowVariant::Place& place = variant_->places[v];
-    if (place.blocks > 0 && blocks == 0) mov(kBlockOutput, start);
-    for (; blocks < place.blocks; ++blocks) add(kBlockOutput, ptr[kArgs + next_block]);
+    if (place.blocks > 0 && blocks == 0) Move(kBlockOutput, start);
+    for (; blocks < place.blocks; ++blocks) Add(kBlockOutput, At(kArgs, next_block));
     visit(v, blocks == 0 ? start : kBlockOutput, place.bytes);
   }
 }
 
-Address RowGenerator::SourceAt(int64_t offset, bool embedded) const {
-  constexpr int64_t kReach = kUnit / 2;
-  for (int scale : {1, 2, 4}) {
-    const int64_t rest = offset - scale * kUnit;
-    if (!wide() || rest < -kReach || rest >= kReach) continue;
-    const auto address = kSourceNow + kDisplacementUnit * scale + Offset(rest);
-    return embedded ? ptr_b[address] : ptr[address];
-  }
-  const auto address = kSourceNow + Offset(offset);
-  return embedded ? ptr_b[address] : ptr[address];
-}
-
 size_t RowGenerator::Emit(const RowVariant& variant) {
   variant_ = &variant;
-  align(64);
-  const size_t start = getSize();
-  for (const Reg64& reg : kSaved) push(reg);
-  mov(kSource, ptr[kArgs + offsetof(RowArgs, source)]);
-  mov(kWeights, ptr[kArgs + offsetof(RowArgs, weights)]);
-  mov(kOutput, ptr[kArgs + offsetof(RowArgs, output)]);
-  mov(kResidual, ptr[kArgs + offsetof(RowArgs, residual)]);
-  mov(kBias, ptr[kArgs + offsetof(RowArgs, bias)]);
-  mov(kKernelRows, ptr[kArgs + offsetof(RowArgs, kernel_rows)]);
-  mov(kDisplacementUnit, kUnit);
-  if (wide() && variant.chunk.partial_lanes > 0) LoadMask(variant.chunk.partial_lanes, Vector(0));
-  if (schedule_.config.factors == Factors::kBf16) {
-    mov(eax, 0x55555555);  // the first of each pair
-    kmovd(k2, eax);
-  }
+  const size_t start = Begin(kSaved);
+  Load(kSource, At(kArgs, offsetof(RowArgs, source)));
+  Load(kWeights, At(kArgs, offsetof(RowArgs, weights)));
+  Load(kOutput, At(kArgs, offsetof(RowArgs, output)));
+  Load(kResidual, At(kArgs, offsetof(RowArgs, residual)));
+  Load(kBias, At(kArgs, offsetof(RowArgs, bias)));
+  Load(kKernelRows, At(kArgs, offsetof(RowArgs, kernel_rows)));
+  LoadElementUnit(kElementUnit);
+  if (!masks_in_vectors() && variant.chunk.partial_lanes > 0)
+    LoadMask(variant.chunk.partial_lanes, Vector(0));
+  if (schedule_.config.factors == Factors::kBf16) PreparePairs();
   EmitRow();
-  for (size_t i = std::size(kSaved); i-- > 0;) pop(kSaved[i]);
-  vzeroupper();
-  ret();
+  End();
   variant_ = nullptr;
   return start;
 }
@@ -99,20 +78,19 @@ void RowGenerator::EmitRow() {
   const int64_t stride = schedule_.workload.sw;
   for (size_t i = 0; i < schedule_.tiles.size(); ++i) {
     const TileRun& tile = schedule_.tiles[i];
-    Xbyak::Label again;
+    Label again;
     if (tile.count > 1) {
-      mov(kTilesLeft, ptr[kArgs + offsetof(RowArgs, tile_counts)]);
-      mov(kTilesLeft, ptr[kTilesLeft + Offset(static_cast<int64_t>(i * sizeof(int64_t)))]);
-      align(16);
-      L(again);
+      Load(kTilesLeft, At(kArgs, offsetof(RowArgs, tile_counts)));
+      Load(kTilesLeft, At(kTilesLeft, static_cast<int64_t>(i * sizeof(int64_t))));
+      Align(16);
+      Bind(again);
     }
     EmitTile(tile);
-    add(kSource, Offset(tile.width * stride * schedule_.in_pixel_bytes));
-    add(kOutput, Offset(tile.width * schedule_.out_pixel_bytes));
-    if (schedule_.workload.post.sum) add(kResidual, Offset(tile.width * schedule_.out_pixel_bytes));
+    Add(kSource, tile.width * stride * schedule_.in_pixel_bytes);
+    Add(kOutput, tile.width * schedule_.out_pixel_bytes);
+    if (schedule_.workload.post.sum) Add(kResidual, tile.width * schedule_.out_pixel_bytes);
     if (tile.count > 1) {
-      dec(kTilesLeft);
-      jnz(again, T_NEAR);
+      CountDown(kTilesLeft, again);
     }
   }
 }
@@ -127,14 +105,13 @@ void RowGenerator::EmitTile(const TileRun& tile) {
   TILESMITH_CHECK(plan_.fits);
   next_broadcast_ = 0;
   EmitStart();
-  mov(kSourceNow, kSource);
-  mov(kWeightsNow, kWeights);
-  mov(kRowBytes, ptr[kArgs + offsetof(RowArgs, next_row)]);
-  Xbyak::Label done;
-  test(kKernelRows, kKernelRows);
-  jz(done, T_NEAR);
+  Move(kSourceNow, kSource);
+  Move(kWeightsNow, kWeights);
+  Load(kRowBytes, At(kArgs, offsetof(RowArgs, next_row)));
+  Label done;
+  JumpIfZero(kKernelRows, done);
   EmitBlocks(tile);
-  L(done);
+  Bind(done);
   EmitFinish();
 }
 
@@ -145,7 +122,7 @@ void RowGenerator::EmitStart() {
     for (int v = 0; v < variant_->chunk.vectors; ++v) {
       for (int w = 0; w < positions_; ++w) {
         if (variant_->first && post.bias) {
-          vmovups(Accumulator(v, w), ptr[kBias + Offset(v * vector_bytes())]);
+          Load(Accumulator(v, w), At(kBias, v * vector_bytes()));
         } else {
           Zero(Accumulator(v, w));
         }
@@ -153,26 +130,26 @@ void RowGenerator::EmitStart() {
     }
   }
   if (!goes_on && !(variant_->first && post.sum)) return;
-  const Xmm mask = Vector(plan_.first_broadcast);
-  const Reg64& from = goes_on ? kOutput : kResidual;
-  ForEachVector(from, 0, variant_->chunk.vectors, [&](int v, const Reg64& base, int64_t bytes) {
+  const Vec mask = Vector(plan_.first_broadcast);
+  const Reg& from = goes_on ? kOutput : kResidual;
+  ForEachVector(from, 0, variant_->chunk.vectors, [&](int v, const Reg& base, int64_t bytes) {
     const bool partial = schedule_.out.is_nhwc() && IsPartial(v);
-    if (partial && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
+    if (partial && masks_in_vectors()) LoadMask(variant_->chunk.partial_lanes, mask);
     for (int w = 0; w < positions_; ++w) {
-      const Address stored = ptr[base + Offset(bytes + w * schedule_.out_pixel_bytes)];
-      const Xmm acc = Accumulator(v, w);
+      const Address stored = At(base, bytes + w * schedule_.out_pixel_bytes);
+      const Vec acc = Accumulator(v, w);
       goes_on ? LoadStored(schedule_.out.type(), acc, stored, partial, mask)
               : AddStored(acc, stored, partial);
     }
   });
 }
 
-void RowGenerator::AddStored(const Xmm& acc, const Address& stored, bool partial) {
-  const Xmm mask = Vector(plan_.first_broadcast), loaded = Vector(plan_.first_broadcast + 1);
+void RowGenerator::AddStored(const Vec& acc, const Address& stored, bool partial) {
+  const Vec mask = Vector(plan_.first_broadcast), loaded = Vector(plan_.first_broadcast + 1);
   const DataType type = schedule_.out.type();
-  if (type == DataType::kF32 && !partial) return vaddps(acc, acc, stored);
+  if (type == DataType::kF32 && !partial) return Add(acc, acc, stored);
   LoadStored(type, loaded, stored, partial, mask);
-  vaddps(acc, acc, loaded);
+  Add(acc, acc, loaded);
 }
 
 void RowGenerator::EmitBlocks(const TileRun& tile) {
@@ -193,41 +170,35 @@ void RowGenerator::EmitBlock(const TileRun& tile, int64_t channels, bool last) {
   if (times > 0) Repeat(times, kUnrollsLeft, [&] { EmitChannels(tile, unroll, false); });
   if (rest > 0) EmitChannels(tile, rest, half > 0);
   if (last) return;
-  sub(kSourceNow, Offset(steps * kStepBytes));
-  add(kSourceNow, ptr[kArgs + offsetof(RowArgs, next_block)]);
+  Subtract(kSourceNow, steps * kStepBytes);
+  Add(kSourceNow, At(kArgs, offsetof(RowArgs, next_block)));
 }
 
 void RowGenerator::EmitChannels(const TileRun& tile, int64_t steps, bool half) {
   if (schedule_.workload.kh == 1) {
     EmitSteps(tile, steps, half);
-    add(kSourceNow, Offset(steps * kStepBytes));
+    Add(kSourceNow, steps * kStepBytes);
     return;
   }
   for (int64_t step = 0; step < steps; ++step) {
-    Xbyak::Label next;
-    mov(kRowsLeft, kKernelRows);
-    align(16);
-    L(next);
+    Label next;
+    Move(kRowsLeft, kKernelRows);
+    Align(16);
+    Bind(next);
     EmitSteps(tile, 1, half && step + 1 == steps);
-    add(kSourceNow, kRowBytes);
-    dec(kRowsLeft);
-    jnz(next, T_NEAR);
-    add(kSourceNow, ptr[kArgs + offsetof(RowArgs, next_channel)]);
-    add(kWeightsNow, ptr[kArgs + offsetof(RowArgs, skipped_weights)]);
+    Add(kSourceNow, kRowBytes);
+    CountDown(kRowsLeft, next);
+    Add(kSourceNow, At(kArgs, offsetof(RowArgs, next_channel)));
+    Add(kWeightsNow, At(kArgs, offsetof(RowArgs, skipped_weights)));
   }
 }
 
-void RowGenerator::LoadElement(const Xmm& element, int64_t offset, bool half) {
-  if (half) return vpbroadcastw(element | k2 | T_z, SourceAt(offset, false));
-  vbroadcastss(element, SourceAt(offset, false));
+void RowGenerator::LoadInput(const Vec& element, int64_t offset, bool half) {
+  const Address from = ElementAt(kSourceNow, offset, kElementUnit);
+  half ? LoadHalfPair(element, from) : LoadElement(element, from);
 }
 
-void RowGenerator::Multiply(const Xmm& acc, const Xmm& factor, const Xbyak::Operand& other) {
-  schedule_.config.factors == Factors::kBf16 ? vdpbf16ps(acc, factor, other)
-                                             : vfmadd231ps(acc, factor, other);
-}
-
-void RowGenerator::Store(const Address& to, const Xmm& acc, bool partial) {
+void RowGenerator::StoreOutput(const Address& to, const Vec& acc, bool partial) {
   StoreAs(schedule_.out.type(), to, acc, partial, Vector(plan_.first_broadcast),
           Vector(plan_.first_broadcast + 1));
 }
@@ -239,13 +210,13 @@ void RowGenerator::EmitSteps(const TileRun& tile, int64_t steps, bool half) {
   for (int64_t step = 0; step < steps; ++step) {
     for (int64_t column = 0; column < w.kw; ++column) {
       const int64_t base = (step * w.kw + column) * vectors * stored;
-      const auto weights_at = [&](int v) { return ptr[kWeightsNow + Offset(base + v * stored)]; };
+      const auto weights_at = [&](int v) { return At(kWeightsNow, base + v * stored); };
       for (int v = 0; v < plan_.weights; ++v) {
-        const Xmm weights = Vector(plan_.first_weight + v);
+        const Vec weights = Vector(plan_.first_weight + v);
         LoadStored(schedule_.config.weight_type, weights, weights_at(v), false, weights);
       }
       for (int v = 0; ahead > 0 && v < vectors; ++v) {
-        prefetcht0(ptr[kWeightsNow + Offset(base + (v + ahead) * stored)]);
+        Prefetch(At(kWeightsNow, base + (v + ahead) * stored));
       }
       for (int position = 0; position < positions_; ++position) {
         if (!IsInside(w, schedule_.iw, tile, position, column)) continue;
@@ -253,57 +224,58 @@ void RowGenerator::EmitSteps(const TileRun& tile, int64_t steps, bool half) {
         const int64_t offset = in_column * schedule_.in_pixel_bytes + step * kStepBytes;
         if (plan_.broadcasts == 0) {
           for (int v = 0; v < vectors; ++v) {
-            Multiply(Accumulator(v, position), Vector(plan_.first_weight + v), SourceAt(offset, true));
+            AddProduct(Accumulator(v, position), Vector(plan_.first_weight + v),
+                       ElementAt(kSourceNow, offset, kElementUnit));
           }
           continue;
         }
-        const Xmm element = Vector(plan_.first_broadcast + next_broadcast_);
+        const Vec element = Vector(plan_.first_broadcast + next_broadcast_);
         next_broadcast_ = (next_broadcast_ + 1) % plan_.broadcasts;
-        LoadElement(element, offset, half && step + 1 == steps);
+        LoadInput(element, offset, half && step + 1 == steps);
         for (int v = 0; v < plan_.weights; ++v) {
-          Multiply(Accumulator(v, position), Vector(plan_.first_weight + v), element);
+          AddProduct(Accumulator(v, position), Vector(plan_.first_weight + v), element);
         }
         for (int v = plan_.weights; v < vectors; ++v)
-          Multiply(Accumulator(v, position), element, weights_at(v));
+          AddProduct(Accumulator(v, position), weights_at(v), element);
       }
     }
   }
-  add(kWeightsNow, Offset(steps * w.kw * vectors * stored));
+  Add(kWeightsNow, steps * w.kw * vectors * stored);
 }
 
 void RowGenerator::EmitFinish() {
   const Activation& activation = schedule_.workload.post.activation;
   const bool nhwc = schedule_.out.is_nhwc();
-  const Xmm mask = Vector(plan_.first_broadcast);
+  const Vec mask = Vector(plan_.first_broadcast);
   const int held = plan_.first_broadcast + kEpilogueScratch;
   if (variant_->last) HoldConstants(activation, held, registers() - held);
   const int vectors = variant_->chunk.vectors;
-  const auto at = [&](const Reg64& base, int64_t bytes, int w) {
-    return ptr[base + Offset(bytes + w * schedule_.out_pixel_bytes)];
+  const auto at = [&](const Reg& base, int64_t bytes, int w) {
+    return At(base, bytes + w * schedule_.out_pixel_bytes);
   };
-  ForEachVector(kOutput, 0, vectors, [&](int v, const Reg64& base, int64_t bytes) {
+  ForEachVector(kOutput, 0, vectors, [&](int v, const Reg& base, int64_t bytes) {
     const bool partial = IsPartial(v);
-    if (partial && nhwc && !wide()) LoadMask(variant_->chunk.partial_lanes, mask);
+    if (partial && nhwc && masks_in_vectors()) LoadMask(variant_->chunk.partial_lanes, mask);
     for (int w = 0; w < positions_; ++w) {
-      const Xmm acc = Accumulator(v, w);
+      const Vec acc = Accumulator(v, w);
       if (!variant_->first && schedule_.config.sums_passes)
         AddStored(acc, at(base, bytes, w), partial && nhwc);
       if (variant_->last) Apply(activation, acc, Vector(plan_.first_broadcast + 1));
       if (partial && nhwc) {
-        Store(at(base, bytes, w), acc, true);
+        StoreOutput(at(base, bytes, w), acc, true);
         continue;
       }
       // Whatever the activation is of 0, a NaN or infinity has met padding's zero weights there.
       if (partial && variant_->last) ClearLanesFrom(variant_->chunk.partial_lanes, acc);
-      Store(at(base, bytes, w), acc, false);
+      StoreOutput(at(base, bytes, w), acc, false);
     }
   });
   if (!variant_->last || variant_->chunk.zero_vectors == 0) return;
-  const Xmm zero = Vector(plan_.first_broadcast);
+  const Vec zero = Vector(plan_.first_broadcast);
   Zero(zero);
   ForEachVector(kOutput, vectors, vectors + variant_->chunk.zero_vectors,
-                [&](int, const Reg64& base, int64_t bytes) {
-                  for (int w = 0; w < positions_; ++w) Store(at(base, bytes, w), zero, false);
+                [&](int, const Reg& base, int64_t bytes) {
+                  for (int w = 0; w < positions_; ++w) StoreOutput(at(base, bytes, w), zero, false);
                 });
 }
 
@@ -368,7 +340,7 @@ RowKernels::RowKernels(const Schedule& g, const Target& cpu, KernelParts* parts)
       if (found == variants.end()) variants.push_back(std::move(variant));
     }
   }
-  code_ = x86::NextCode(
+  code_ = NextCode(
       parts,
       [&](std::vector<size_t>& starts) {
         constexpr int64_t kFixedBytes = 4096;  // prologues, constants, loops

@@ -5,11 +5,11 @@
 
 #include "layouts/base/check.h"
 #include "templates/base/image_strides.h"
+#include "templates/code/generated_code.h"
+#include "templates/code/vector_code.h"
+#include "templates/direct/code/row_kernels.h"
 #include "templates/direct/packing.h"
-#include "templates/direct/x86/row_kernels.h"
 #include "templates/strassen/config.h"
-#include "templates/x86/generated_code.h"
-#include "templates/x86/vector_code.h"
 
 namespace tilesmith::strassen {
 namespace {
@@ -33,7 +33,7 @@ struct CombineArgs {
 };
 using CombineKernel = void (*)(const CombineArgs*);
 
-class HalvesGenerator : public x86::VectorCode {
+class HalvesGenerator : public VectorCode {
  public:
   HalvesGenerator(const Schedule& schedule, const Target& cpu);
 
@@ -44,14 +44,16 @@ class HalvesGenerator : public x86::VectorCode {
   size_t EmitSum();
   size_t EmitCombine(bool both);
   // output = act(value + bias + residual)
-  void EmitOutput(int value, int bias, const Xbyak::RegExp& residual, const Xbyak::RegExp& output);
+  void EmitOutput(int value, int bias, const code::Address& residual, const code::Address& output);
 
   const Schedule& schedule_;
   std::vector<size_t> starts_;
 };
 
-using x86::Offset;
-using Xbyak::Reg64;
+using code::General;
+using code::Label;
+using code::Reg;
+using code::Vec;
 
 constexpr size_t kCodeBytes = 8192;
 
@@ -67,26 +69,25 @@ HalvesGenerator::HalvesGenerator(const Schedule& schedule, const Target& cpu)
 }
 
 size_t HalvesGenerator::EmitSum() {
-  const Reg64 &first = rdi, &second = rsi, &operands = rdx, &pairs = rcx;
+  const Reg first = General(0), second = General(1), operands = General(2), pairs = General(3);
   const int64_t half = schedule_.InVectorOffset(schedule_.in_vectors) * kFloatBytes;
   const auto a11 = Vector(0), a12 = Vector(1), a21 = Vector(2), a22 = Vector(3);
   const auto s1 = Vector(4), s2 = Vector(5), s3 = Vector(6), s4 = Vector(7);
-  const auto store = [&](int operand, const Xbyak::Xmm& value) {
-    vmovups(ptr[operands + Offset(operand * schedule_.operand * kFloatBytes)], value);
+  const auto store = [&](int operand, const Vec& value) {
+    Store(At(operands, operand * schedule_.operand * kFloatBytes), value);
   };
-  align(64);
-  const size_t start = getSize();
-  Xbyak::Label next;
-  align(32);
-  L(next);
-  vmovups(a11, ptr[first]);
-  vmovups(a12, ptr[first + Offset(half)]);
-  vmovups(a21, ptr[second]);
-  vmovups(a22, ptr[second + Offset(half)]);
-  vaddps(s1, a21, a22);
-  vsubps(s2, s1, a11);
-  vsubps(s3, a11, a21);
-  vsubps(s4, a12, s2);
+  const size_t start = Begin();
+  Label next;
+  Align(32);
+  Bind(next);
+  Load(a11, At(first));
+  Load(a12, At(first, half));
+  Load(a21, At(second));
+  Load(a22, At(second, half));
+  Add(s1, a21, a22);
+  Subtract(s2, s1, a11);
+  Subtract(s3, a11, a21);
+  Subtract(s4, a12, s2);
   store(0, s1);
   store(1, s2);
   store(2, s3);
@@ -97,83 +98,79 @@ size_t HalvesGenerator::EmitSum() {
     store(kOperandOf[3], a22);
   }
   const int64_t step = schedule_.workload.sw * schedule_.in_pixel() * kFloatBytes;
-  add(first, Offset(step));
-  add(second, Offset(step));
-  add(operands, Offset(vector_bytes()));
-  dec(pairs);
-  jnz(next, T_NEAR);
-  vzeroupper();
-  ret();
+  Add(first, step);
+  Add(second, step);
+  Add(operands, vector_bytes());
+  CountDown(pairs, next);
+  End();
   return start;
 }
 
 size_t HalvesGenerator::EmitCombine(bool both) {
-  const Reg64 &args = rdi, &products = rax, &first = rsi, &second = rdx, &residual = rcx, &bias = r8,
-              &pairs = r9, &half = r10, &second_residual = r11;
+  const Reg args = General(0), products = General(6), first = General(1), second = General(2),
+            residual = General(3), bias = General(4), pairs = General(5), half = General(7),
+            second_residual = General(8);
   const PostOps& post = schedule_.workload.post;
   const auto product = [&](int number) {
-    return ptr[products + Offset((number - 1) * schedule_.product * kFloatBytes)];
+    return At(products, (number - 1) * schedule_.product * kFloatBytes);
   };
-  align(64);
-  const size_t start = getSize();
+  const size_t start = Begin();
   if (post.bias) {
-    mov(bias, ptr[args + offsetof(CombineArgs, bias)]);
-    vmovups(Vector(kFirstBias), ptr[bias]);
-    add(bias, ptr[args + offsetof(CombineArgs, bias_half)]);
-    vmovups(Vector(kSecondBias), ptr[bias]);
+    Load(bias, At(args, offsetof(CombineArgs, bias)));
+    Load(Vector(kFirstBias), At(bias));
+    Add(bias, At(args, offsetof(CombineArgs, bias_half)));
+    Load(Vector(kSecondBias), At(bias));
   }
   HoldConstants(post.activation, kConstants, registers() - kConstants);
-  mov(products, ptr[args + offsetof(CombineArgs, products)]);
-  mov(first, ptr[args + offsetof(CombineArgs, first)]);
-  mov(second, ptr[args + offsetof(CombineArgs, second)]);
-  mov(half, ptr[args + offsetof(CombineArgs, half)]);
-  mov(pairs, ptr[args + offsetof(CombineArgs, pairs)]);
+  Load(products, At(args, offsetof(CombineArgs, products)));
+  Load(first, At(args, offsetof(CombineArgs, first)));
+  Load(second, At(args, offsetof(CombineArgs, second)));
+  Load(half, At(args, offsetof(CombineArgs, half)));
+  Load(pairs, At(args, offsetof(CombineArgs, pairs)));
   if (post.sum) {
-    mov(residual, ptr[args + offsetof(CombineArgs, residual)]);
-    mov(second_residual, second);
-    sub(second_residual, first);
-    add(second_residual, residual);
+    Load(residual, At(args, offsetof(CombineArgs, residual)));
+    Move(second_residual, second);
+    Subtract(second_residual, first);
+    Add(second_residual, residual);
   }
-  Xbyak::Label next;
-  align(32);
-  L(next);
+  Label next;
+  Align(32);
+  Bind(next);
   const auto p1 = Vector(0), p5 = Vector(1), p16 = Vector(2), p167 = Vector(3), sum = Vector(4);
-  vmovups(p1, product(1));
-  vmovups(p5, product(5));
-  vaddps(p16, p1, product(6));
-  vaddps(p1, p1, product(2));
-  EmitOutput(0, kFirstBias, residual, first);
-  vaddps(sum, p16, p5);
-  vaddps(sum, sum, product(3));
-  EmitOutput(4, kSecondBias, residual + half, first + half);
+  Load(p1, product(1));
+  Load(p5, product(5));
+  Add(p16, p1, product(6));
+  Add(p1, p1, product(2));
+  EmitOutput(0, kFirstBias, At(residual), At(first));
+  Add(sum, p16, p5);
+  Add(sum, sum, product(3));
+  EmitOutput(4, kSecondBias, At(residual, half, 1), At(first, half, 1));
   if (both) {
-    vaddps(p167, p16, product(7));
-    vsubps(sum, p167, product(4));
-    EmitOutput(4, kFirstBias, second_residual, second);
-    vaddps(p167, p167, p5);
-    EmitOutput(3, kSecondBias, second_residual + half, second + half);
+    Add(p167, p16, product(7));
+    Subtract(sum, p167, product(4));
+    EmitOutput(4, kFirstBias, At(second_residual), At(second));
+    Add(p167, p167, p5);
+    EmitOutput(3, kSecondBias, At(second_residual, half, 1), At(second, half, 1));
   }
   const int64_t step = schedule_.out_pixel() * kFloatBytes;
-  add(products, Offset(vector_bytes()));
-  for (const Reg64& pixel : {first, second}) add(pixel, Offset(step));
+  Add(products, vector_bytes());
+  for (const Reg& pixel : {first, second}) Add(pixel, step);
   if (post.sum) {
-    for (const Reg64& pixel : {residual, second_residual}) add(pixel, Offset(step));
+    for (const Reg& pixel : {residual, second_residual}) Add(pixel, step);
   }
-  dec(pairs);
-  jnz(next, T_NEAR);
-  vzeroupper();
-  ret();
+  CountDown(pairs, next);
+  End();
   return start;
 }
 
-void HalvesGenerator::EmitOutput(int index, int bias, const Xbyak::RegExp& residual,
-                                 const Xbyak::RegExp& output) {
+void HalvesGenerator::EmitOutput(int index, int bias, const code::Address& residual,
+                                 const code::Address& output) {
   const PostOps& post = schedule_.workload.post;
   const auto value = Vector(index);
-  if (post.bias) vaddps(value, value, Vector(bias));
-  if (post.sum) vaddps(value, value, ptr[residual]);
+  if (post.bias) Add(value, value, Vector(bias));
+  if (post.sum) Add(value, value, residual);
   Apply(post.activation, value, Vector(kScratch));
-  vmovups(ptr[output], value);
+  Store(output, value);
 }
 
 using direct::RowProduct;
@@ -205,12 +202,12 @@ class StrassenKernel : public ConvKernel {
   StrassenKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights)
       : g_(std::move(schedule)),
         row_(ProductOf(g_.workload, g_.config.row), g_.config.product, g_.config.row, cpu, weights.parts),
-        halves_(x86::NextCode(weights.parts,
-                              [&](std::vector<size_t>& starts) {
-                                auto code = std::make_unique<HalvesGenerator>(g_, cpu);
-                                starts = code->starts();
-                                return code;
-                              })),
+        halves_(NextCode(weights.parts,
+                         [&](std::vector<size_t>& starts) {
+                           auto code = std::make_unique<HalvesGenerator>(g_, cpu);
+                           starts = code->starts();
+                           return code;
+                         })),
         sum_(halves_.Get<SumKernel>(0)),
         combine_(halves_.Get<CombineKernel>(1)),
         combine_first_(halves_.Get<CombineKernel>(2)),
@@ -431,7 +428,7 @@ class StrassenKernel : public ConvKernel {
   Schedule g_;
   RowProduct row_;
   std::unique_ptr<RowProduct> rest_;  // for the last row of an image, where it is shorter
-  const x86::GeneratedCode halves_;
+  const GeneratedCode halves_;
   const SumKernel sum_;
   const CombineKernel combine_, combine_first_;
   const TaskGrid grid_;
