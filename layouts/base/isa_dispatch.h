@@ -8,6 +8,8 @@
 // In the header:  TILESMITH_DECLARE_ISA(void AddRows(const float* a, const float* b, float* out, int64_t n))
 // At the call:    TILESMITH_DISPATCH(cpu.isa, AddRows)(a, b, out, n);
 //
+// On AArch64, where NEON and fused products are in every CPU, the portable build has them and is the only one.
+//
 // A few are built for AVX-512 VNNI too (CMake lists them), which Target::vnni stands for:
 //
 // In the header:  TILESMITH_DECLARE_VNNI(void MultiplyBytes(...))
@@ -75,6 +77,15 @@
   ((isa) == ::tilesmith::Isa::kPortable ? &::tilesmith::portable::__VA_ARGS__ \
                                         : &::tilesmith::portable::__VA_ARGS__)
 #endif
+
+namespace tilesmith {
+
+// Floats in the widest vector of the build that is chosen for `cpu`: on AArch64 there is one, for NEON.
+inline int DispatchedVectorFloats(const Target& cpu) {
+  return cpu.isa == Isa::kSve ? 4 : cpu.vector_floats();
+}
+
+}  // namespace tilesmith
 
 #ifdef TILESMITH_ISA_avx512_bf16
 #define TILESMITH_INSTANTIATE_STORED(INSTANCES) INSTANCES(uint16_t)

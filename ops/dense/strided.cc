@@ -107,7 +107,7 @@ int64_t StridedBatch::Offset(int64_t index, int64_t batch_stride) const {
 }
 
 ProductLoops::ProductLoops(const Target& cpu)
-    : vector_floats(cpu.vector_floats()),
+    : vector_floats(DispatchedVectorFloats(cpu)),
       add(TILESMITH_DISPATCH(cpu.isa, AddPanelProduct)),
       store(TILESMITH_DISPATCH(cpu.isa, StorePanel)),
       add_scores(TILESMITH_DISPATCH(cpu.isa, AddScores)),

@@ -28,7 +28,7 @@ class RecurrentKernel : public Kernel {
         hidden_(params.hidden),
         passes_(params.cell == CellKind::kGru && !params.reset_behind ? 2 : 1),
         product_(TILESMITH_DISPATCH(request.cpu.isa, AddPanelProduct)) {
-    const int lanes = request.cpu.vector_floats();
+    const int lanes = DispatchedVectorFloats(request.cpu);
     const int64_t gates = places_.gates;
     first_gates_ = passes_ == 2 ? 2 : gates;
     const int64_t most = std::max<int64_t>(kMaxTileVectors / first_gates_, 1);

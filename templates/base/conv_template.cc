@@ -135,6 +135,7 @@ Target PlainCpu(Isa isa) {
   cpu.l1d_bytes = 32 << 10;
   cpu.l2_bytes = 1 << 20;
   cpu.l3_bytes = 16 << 20;
+  if (isa == Isa::kSve) cpu.sve_bytes = 32;
   return cpu;
 }
 

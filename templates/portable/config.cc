@@ -153,7 +153,7 @@ std::vector<int64_t> RowValues(int64_t oh) {
 
 // Most positions whose accumulators fit the registers beside the weights of one step.
 int64_t RegisterTile(const Target& cpu) {
-  const int vectors = kPortableLanes / cpu.vector_floats();
+  const int vectors = kPortableLanes / DispatchedVectorFloats(cpu);
   return std::clamp<int64_t>((cpu.vector_registers() - vectors - 1) / vectors, 1, kPortableMaxTile);
 }
 

@@ -25,7 +25,8 @@ const fs::path kRoot = TILESMITH_SOURCE_DIR;
 // tools/quickstart is tools/install-deps, a build, and commands that the page also shows one by one,
 // tools/bench-networks, -rivals, -accuracy, -float16, -starts, -plans and -torch, tools/soak,
 // tools/results/pages and tools/gpu-check have tests of their own (scripts_test.cc, cuda_test.cc), and so
-// have the fuzzer and what gcc makes of objects (object_test.cc).
+// have the fuzzer and what gcc makes of objects (object_test.cc). qemu-aarch64-static runs what another
+// build made.
 const std::vector<std::string> kNotRun{"git ",
                                        "cd ",
                                        "tools/quickstart",
@@ -42,6 +43,7 @@ const std::vector<std::string> kNotRun{"git ",
                                        "cmake",
                                        "gcc ",
                                        "ninja ",
+                                       "qemu-aarch64-static ",
                                        "objdump ",
                                        "perf ",
                                        "tools/fetch-models",

@@ -29,8 +29,8 @@ TEST(ScriptsTest, AllParse) {
   for (const char* name :
        {"tools/install-deps", "tools/quickstart", "tools/check", "tools/fetch-models", "tools/fetch-peers",
         "tools/fetch-report", "tools/report/pictures", "tools/fuzz", "tools/lib.sh", "tools/package",
-        "tools/ort/fetch", "tests/tools/package_test", "tests/tools/ort/check", "tests/tools/ort/check-nodes",
-        "tests/tuner/farm/partition", ".ci/run"}) {
+        "tools/arm/check", "tools/ort/fetch", "tests/tools/package_test", "tests/tools/ort/check",
+        "tests/tools/ort/check-nodes", "tests/tuner/farm/partition", ".ci/run"}) {
     const ProgramResult result = RunProgram({"bash", "-n", Script(name)});
     EXPECT_EQ(result.exit_code, 0) << name << "\n" << result.err;
   }

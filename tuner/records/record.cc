@@ -82,10 +82,18 @@ TrialStatus ParseTrialStatus(std::string_view text) {
               fmt::format("unknown trial status \"{}\" (known: {})", text, fmt::join(known, ", ")));
 }
 
-std::string WhyImplausible(const Target& target) { return WhyOutOfRange(target); }
+std::string WhyImplausible(const Target& target) {
+  constexpr int kSveLengths[] = {16, 32, 64};
+  const bool has_length = std::ranges::find(kSveLengths, target.sve_bytes) != std::end(kSveLengths);
+  if (target.isa == Isa::kSve ? !has_length : target.sve_bytes != 0) {
+    return fmt::format("field \"sve_bytes\" is {}, the instruction set {}", target.sve_bytes,
+                       IsaName(target.isa));
+  }
+  return WhyOutOfRange(target);
+}
 std::string WhyImplausible(const MeasureConditions& conditions) { return WhyOutOfRange(conditions); }
 std::string WhyImplausible(const Record& record) {
-  if (std::string why = WhyOutOfRange(record.target); !why.empty()) return why;
+  if (std::string why = WhyImplausible(record.target); !why.empty()) return why;
   if (std::string why = WhyOutOfRange(record.conditions); !why.empty()) return why;
   if (std::string why = WhyOutOfRange(record); !why.empty()) return why;
   return WhyNoTiming(record);

@@ -36,6 +36,20 @@ TEST(Record, HasPinnedBytes) {
             R"("workload":"mb1ic64ih56oc64oh56kh3ph1+bias+sum+relu"})");
 }
 
+TEST(Record, OfAnotherArchitectureIsRead) {
+  Record record = SampleRecord(0.5);
+  record.target.isa = Isa::kSve;
+  record.target.sve_bytes = 32;
+  record.target.dot = record.target.i8mm = true;
+  json object = RecordToJson(record);
+  EXPECT_EQ(object["target"]["sve_bytes"], 32);
+  EXPECT_EQ(RecordFromJson(object).target, record.target);
+  object["target"]["sve_bytes"] = 24;
+  EXPECT_THAT(WhyRefused(object), HasSubstr("sve_bytes"));
+  object["target"].erase("sve_bytes");
+  EXPECT_THAT(WhyRefused(object), HasSubstr("sve_bytes"));
+}
+
 TEST(Record, SurvivesARoundTrip) {
   Record record = SampleRecord(1.0 / 3);
   record.status = TrialStatus::kRunCrash;
@@ -135,6 +149,9 @@ TEST(Target, SaysWhichMachinesAreTheSame) {
   EXPECT_FALSE(SameMachine(target, other));
   other = target;
   other.tf32 = true;
+  EXPECT_FALSE(SameMachine(target, other));
+  other = target;
+  other.sve_bytes = 16;
   EXPECT_FALSE(SameMachine(target, other));
 }
 
