@@ -10,9 +10,8 @@
 //                     LoopNest NestOf(const Schedule&)
 //                     std::unique_ptr<ConvKernel> BuildKernel(Schedule, const Target&, const ConvWeights&)
 //   config.cc     Supports, Space, Default as in ConvTemplate, and the template, made of all these
-//   code/         BuildKernel and its code generators, in the words of templates/code/vector_code.h: a folder
-//   of
-//                 this name is compiled where code is generated; x86/, arm/: for one architecture only
+//   code/         BuildKernel and its code generators, in the words of templates/code/vector_code.h;
+//                 x86/, arm/: those of one architecture only
 //
 // tests/templates/example_template.cc is a complete one, in one file.
 #pragma once
