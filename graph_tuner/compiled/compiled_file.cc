@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "graph_tuner/executor/network_regions.h"
+#include "layouts/base/arm_cpu.h"
 #include "layouts/base/check.h"
 #include "layouts/base/thread_team.h"
 #include "ops/base/saved_op.h"
@@ -165,7 +166,7 @@ uint64_t SumOf(const DataWriter& data) {
 }
 
 std::string NeedsOf(const CompiledSummary& summary) {
-  std::string text{IsaName(summary.target.isa)};
+  std::string text = VectorsText(summary.target);
   if (summary.target.amx) text += " with AMX";
   if (!summary.target.amx && summary.target.bf16) text += " with BF16";
   if (!summary.target.bf16 && summary.target.vnni) text += " with VNNI";
@@ -561,7 +562,7 @@ size_t CompiledFile::Choose(const Target& cpu, int threads, const std::vector<Sh
   for (size_t i = 0; inputs && i < inputs->size(); ++i) shapes.push_back(ShapeToString((*inputs)[i]));
   throw Error(ErrorCode::kUsage,
               fmt::format("{}: is compiled for {}; this CPU has {}{}", path_, fmt::join(there, "; "),
-                          IsaName(cpu.isa),
+                          VectorsText(cpu),
                           inputs ? fmt::format(", and the inputs are {}", fmt::join(shapes, " and ")) : ""));
 }
 

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "graph_tuner/plan/plan.h"
+#include "layouts/base/arm_cpu.h"
 #include "layouts/base/settings.h"
 #include "layouts/base/text_file.h"
 #include "ops/base/order.h"
@@ -384,7 +385,7 @@ void CheckOrigin(const Plan& plan, const Graph& graph, const Target& cpu, int th
                            plan.quantization ? "in int8, " : "", plan.graph_hash, graph.name(), hash));
   if (!SameMachine(plan.target, cpu))
     RefusePlan(fmt::format("made on \"{}\" ({}), this machine is \"{}\" ({})", plan.target.model,
-                           IsaName(plan.target.isa), cpu.model, IsaName(cpu.isa)));
+                           VectorsText(plan.target), cpu.model, VectorsText(cpu)));
   if (cpu.reproducible && !plan.target.reproducible)
     RefusePlan(fmt::format("made without {}, which is asked for", settings::kReproducible));
   if (plan.target.version != cpu.version)

@@ -75,6 +75,11 @@ Target ArmInstructions(const ArmFeatures& features) {
   return cpu;
 }
 
+std::string VectorsText(const Target& cpu) {
+  if (cpu.isa != Isa::kSve) return std::string(IsaName(cpu.isa));
+  return fmt::format("{} of {} bits", IsaName(cpu.isa), 8 * cpu.sve_bytes);
+}
+
 std::string ArmModelName(std::istream& cpuinfo) {
   std::set<std::string> names;
   std::string host;

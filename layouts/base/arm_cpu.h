@@ -24,6 +24,9 @@ ArmFeatures ReadArmFeatures();
 // vectors, and of lengths between powers of two, it uses the largest of 16, 32 and 64 bytes.
 Target ArmInstructions(const ArmFeatures& features);
 
+// The ISA's name, with the length of vectors where that does not say it: "sve of 256 bits".
+std::string VectorsText(const Target& cpu);
+
 // The names of all kinds of cores in the text of /proc/cpuinfo, "Cortex-A55 + Cortex-X1"; "ARM 0x41:0xd99"
 // of one without a name here. Where there are none, or QEMU's, a program emulates the CPU: "emulated", with
 // the host's name where the text has it. Times there mean nothing.

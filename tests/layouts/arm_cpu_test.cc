@@ -33,6 +33,11 @@ TEST(ArmInstructions, UsePowersOfTwoOfSve) {
   EXPECT_FALSE(ArmInstructions({kDot | kSve, kI8mm | kBf16, 32}).i8mm) << "SVE lacks it";
 }
 
+TEST(VectorsText, SaysHowLongThoseOfSveAre) {
+  EXPECT_EQ(VectorsText(ArmInstructions({kSve, 0, 32})), "sve of 256 bits");
+  EXPECT_EQ(VectorsText(ArmInstructions({})), "neon");
+}
+
 std::string NameIn(const std::string& cpuinfo) {
   std::istringstream text(cpuinfo);
   return ArmModelName(text);

@@ -57,9 +57,8 @@ std::string IsaText(const Target& cpu) {
   if (cpu.amx) extensions.emplace_back("AMX");
   if (cpu.dot) extensions.emplace_back("DotProd");
   if (cpu.i8mm) extensions.emplace_back("I8MM");
-  if (cpu.sve_bytes > 0) extensions.push_back(fmt::format("vectors of {} bits", 8 * cpu.sve_bytes));
   const std::string with = extensions.empty() ? "" : " with ";
-  return fmt::format("{}{}{}", IsaName(cpu.isa), with, fmt::join(extensions, ", "));
+  return fmt::format("{}{}{}", VectorsText(cpu), with, fmt::join(extensions, ", "));
 }
 
 bool CachesAreKnown() { return std::filesystem::exists("/sys/devices/system/cpu/cpu0/cache/index0/size"); }
