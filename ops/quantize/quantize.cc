@@ -292,16 +292,65 @@ class ScalingKernel : public Kernel {
   const Row row_;
 };
 
+// The same of images whose blocks are large, by rows of each: in regions they are not all there.
+template <typename From, typename To>
+class BlockScalingKernel : public BlockKernel {
+ public:
+  using Row = void (*)(const From*, To*, const ScaledRow&);
+
+  BlockScalingKernel(const KernelRequest& request, const Quantization& quantization, Row row)
+      : BlockKernel(BlockDimsOf(request.output, request.layout)),
+        scales_(quantization.scales),
+        zero_points_(quantization.zero_points),
+        by_lane_(!quantization.per_tensor() && dims().lanes > 1),
+        row_(row) {
+    scales_.resize(dims().blocks * dims().lanes, quantization.per_tensor() ? scales_[0] : 1.0f);
+    zero_points_.resize(scales_.size(), quantization.per_tensor() ? zero_points_[0] : 0);
+  }
+
+  static bool Takes(const KernelRequest& request, const Quantization& quantization) {
+    constexpr int64_t kMinBlock = 4096;
+    return request.output.size() == 4 && (quantization.per_tensor() || quantization.axis == 1) &&
+           BlockDimsOf(request.output, request.layout).block_floats() >= kMinBlock;
+  }
+
+ protected:
+  void RunPiece(const KernelArgs& args, const BlockPiece& piece) const override {
+    const From* const in = At<From>(args.inputs[0], piece);
+    To* const out = At<To>(args.output, piece);
+    const int64_t lanes = dims().lanes, columns = by_lane_ ? lanes : piece.pixels * lanes;
+    const float* const scale = &scales_[piece.block * lanes];
+    const int32_t* const zero_point = &zero_points_[piece.block * lanes];
+    for (int64_t at = 0; at < piece.pixels * lanes; at += columns)
+      row_(in + at, out + at, {columns, scale, zero_point, by_lane_ ? 1 : 0});
+    ZeroPadding(dims(), piece, out);
+  }
+
+ private:
+  std::vector<float> scales_;
+  std::vector<int32_t> zero_points_;
+  const bool by_lane_;
+  const Row row_;
+};
+
+template <typename From, typename To>
+std::unique_ptr<Kernel> MakeScalingKernel(const KernelRequest& request, const Quantization& quantization,
+                                          void (*row)(const From*, To*, const ScaledRow&)) {
+  if (BlockScalingKernel<From, To>::Takes(request, quantization))
+    return std::make_unique<BlockScalingKernel<From, To>>(request, quantization, row);
+  return std::make_unique<ScalingKernel<From, To>>(request, quantization, row);
+}
+
 template <typename Stored>
 std::unique_ptr<Kernel> QuantizeTo(const KernelRequest& request, const Quantization& quantization) {
-  return std::make_unique<ScalingKernel<float, Stored>>(
-      request, quantization, TILESMITH_DISPATCH(request.cpu.isa, QuantizeRow<Stored>));
+  return MakeScalingKernel<float, Stored>(request, quantization,
+                                          TILESMITH_DISPATCH(request.cpu.isa, QuantizeRow<Stored>));
 }
 
 template <typename Stored>
 std::unique_ptr<Kernel> DequantizeFrom(const KernelRequest& request, const Quantization& quantization) {
-  return std::make_unique<ScalingKernel<Stored, float>>(
-      request, quantization, TILESMITH_DISPATCH(request.cpu.isa, DequantizeRow<Stored>));
+  return MakeScalingKernel<Stored, float>(request, quantization,
+                                          TILESMITH_DISPATCH(request.cpu.isa, DequantizeRow<Stored>));
 }
 
 }  // namespace

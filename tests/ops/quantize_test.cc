@@ -35,7 +35,8 @@ TEST(Quantize, KernelsDoWhatTheReferenceDoes) {
         if (zero > RangeOf(type).high) continue;
         const Quantization q{type, 0, {scale}, {zero}};
         for (const Shape& shape :
-             {Shape{2, 9, 3, 5}, Shape{1, 16, 7, 3}, Shape{37}, Shape{}, Shape{2, 3, 2, 2, 3}}) {
+             {Shape{2, 9, 3, 5}, Shape{1, 16, 7, 3}, Shape{1, 9, 20, 26}, Shape{37}, Shape{},
+              Shape{2, 3, 2, 2, 3}}) {
           SCOPED_TRACE(testing::Message() << "seed " << ++seed << " scale " << scale << " zero " << zero);
           CheckTypedKernel(QuantizeLinearOp(q), {Reals(shape, q, seed)});
           CheckTypedKernel(DequantizeLinearOp(q), {AnyStored(shape, type, seed)});
