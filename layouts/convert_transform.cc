@@ -28,20 +28,24 @@ class ConvertKernel : public Kernel {
 
   int64_t Tasks(int) const override { return Grid(0).tasks(); }
   TaskGrid Grid(int) const override { return plan_.Grid(); }
+  bool ShiftsBlocks() const override { return plan_.kind != MoveKind::kFlat; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     TILESMITH_CHECK(args.inputs.size() == 1, "{} inputs", args.inputs.size());
+    const MoveShifts shifts = MoveShiftsOf(args, sizeof(From), sizeof(To));
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t image = task / plan_.TasksPerImage();
       const MovePlan::TaskPart part = plan_.PartOf(task % plan_.TasksPerImage());
       const From* in = args.inputs[0].template image<From>(image);
       To* out = args.output.image<To>(image);
-      for (int64_t i = part.first_move; i < part.last_move; ++i) MoveChunk(in, out, plan_.moves[i], part);
+      for (int64_t i = part.first_move; i < part.last_move; ++i)
+        MoveChunk(in, out, plan_.Shifted(static_cast<size_t>(i), shifts), part, shifts);
     }
   }
 
  private:
-  void MoveChunk(const From* in, To* out, const ChannelMove& move, const MovePlan::TaskPart& part) const {
+  void MoveChunk(const From* in, To* out, const ChannelMove& move, const MovePlan::TaskPart& part,
+                 const MoveShifts& shifts) const {
     in += move.in_offset, out += move.out_offset;
     if (plan_.kind == MoveKind::kFlat)
       return convert_({.in = in, .out = out, .length = move.length, .padded = move.padded});
@@ -63,21 +67,23 @@ class ConvertKernel : public Kernel {
         const From* from = in + run * move.in_run_stride;
         To* to = out + run * move.out_run_stride;
         if (plan_.kind == MoveKind::kInterleave) {
-          InterleavePiece(from + p, to + p * plan_.out_pixel_stride, pixels, move);
+          InterleavePiece(from + p, to + p * plan_.out_pixel_stride, pixels, move, plan_.pixels + shifts.in);
         } else {
-          DeinterleavePiece(from + p * plan_.in_pixel_stride, to + p, pixels, move.length);
+          DeinterleavePiece(from + p * plan_.in_pixel_stride, to + p, pixels, move.length,
+                            plan_.pixels + shifts.out);
         }
       }
     }
   }
 
-  void InterleavePiece(const From* in, To* out, int64_t pixels, const ChannelMove& move) const {
+  void InterleavePiece(const From* in, To* out, int64_t pixels, const ChannelMove& move,
+                       int64_t plane_stride) const {
     alignas(64) float piece[kPiecePixels * kPieceChannels];
     const int64_t channels = move.length;
     if constexpr (std::same_as<From, float>) {
       interleave_({.in = in,
                    .out = piece,
-                   .plane_stride = plan_.pixels,
+                   .plane_stride = plane_stride,
                    .pixel_stride = channels,
                    .pixels = pixels,
                    .channels = channels,
@@ -90,7 +96,7 @@ class ConvertKernel : public Kernel {
                 .length = channels,
                 .padded = move.padded});
     } else {
-      ConvertPlanes(in, piece, plan_.pixels, kPiecePixels, {pixels, channels});
+      ConvertPlanes(in, piece, plane_stride, kPiecePixels, {pixels, channels});
       interleave_({.in = piece,
                    .out = out,
                    .plane_stride = kPiecePixels,
@@ -101,7 +107,8 @@ class ConvertKernel : public Kernel {
     }
   }
 
-  void DeinterleavePiece(const From* in, To* out, int64_t pixels, int64_t channels) const {
+  void DeinterleavePiece(const From* in, To* out, int64_t pixels, int64_t channels,
+                         int64_t plane_stride) const {
     alignas(64) float piece[kPiecePixels * kPieceChannels];
     if constexpr (std::same_as<From, float>) {
       deinterleave_({.in = in,
@@ -111,7 +118,7 @@ class ConvertKernel : public Kernel {
                      .pixels = pixels,
                      .channels = channels,
                      .padded = channels});
-      ConvertPlanes(piece, out, kPiecePixels, plan_.pixels, {pixels, channels});
+      ConvertPlanes(piece, out, kPiecePixels, plane_stride, {pixels, channels});
     } else {
       convert_({.in = in,
                 .out = piece,
@@ -122,7 +129,7 @@ class ConvertKernel : public Kernel {
                 .padded = channels});
       deinterleave_({.in = piece,
                      .out = out,
-                     .plane_stride = plan_.pixels,
+                     .plane_stride = plane_stride,
                      .pixel_stride = channels,
                      .pixels = pixels,
                      .channels = channels,

@@ -23,36 +23,35 @@ class TransformKernel : public Kernel {
 
   int64_t Tasks(int) const override { return Grid(0).tasks(); }
   TaskGrid Grid(int) const override { return plan_.Grid(); }
+  bool ShiftsBlocks() const override { return plan_.kind != MoveKind::kFlat; }
 
   void Run(const KernelArgs& args, int, TaskRange range) const override {
     TILESMITH_CHECK(args.inputs.size() == 1, "{} inputs", args.inputs.size());
     const InputView& in = args.inputs[0];
+    const MoveShifts shifts = MoveShiftsOf(args, sizeof(Element), sizeof(Element));
     for (int64_t task = range.begin; task < range.end; ++task) {
       const int64_t image = task / plan_.TasksPerImage();
-      RunTask(in.image<Element>(image), args.output.image<Element>(image), task % plan_.TasksPerImage());
+      const MovePlan::TaskPart part = plan_.PartOf(task % plan_.TasksPerImage());
+      for (int64_t i = part.first_move; i < part.last_move; ++i) {
+        const ChannelMove move = plan_.Shifted(static_cast<size_t>(i), shifts);
+        MoveChunk(in.image<Element>(image) + move.in_offset,
+                  args.output.image<Element>(image) + move.out_offset, move, part.chunk, shifts);
+      }
     }
   }
 
  private:
-  // `in` and `out` are one image's.
-  void RunTask(const Element* in, Element* out, int64_t task) const {
-    const MovePlan::TaskPart part = plan_.PartOf(task);
-    for (int64_t i = part.first_move; i < part.last_move; ++i) {
-      const ChannelMove& move = plan_.moves[i];
-      MoveChunk(in + move.in_offset, out + move.out_offset, move, part.chunk);
-    }
-  }
-
-  void MoveChunk(const Element* in, Element* out, const ChannelMove& move, int64_t chunk) const {
+  void MoveChunk(const Element* in, Element* out, const ChannelMove& move, int64_t chunk,
+                 const MoveShifts& shifts) const {
     switch (plan_.kind) {
       case MoveKind::kFlat:
         return CopyFlat(in, out, move);
       case MoveKind::kRuns:
         return CopyChunk(in, out, move, chunk);
       case MoveKind::kInterleave:
-        return InterleaveChunk(in, out, move, chunk);
+        return InterleaveChunk(in, out, move, chunk, plan_.pixels + shifts.in);
       case MoveKind::kDeinterleave:
-        return DeinterleaveChunk(in, out, move, chunk);
+        return DeinterleaveChunk(in, out, move, chunk, plan_.pixels + shifts.out);
     }
   }
 
@@ -75,12 +74,13 @@ class TransformKernel : public Kernel {
                 .padded = move.padded});
   }
 
-  void InterleaveChunk(const Element* in, Element* out, const ChannelMove& move, int64_t chunk) const {
+  void InterleaveChunk(const Element* in, Element* out, const ChannelMove& move, int64_t chunk,
+                       int64_t plane_stride) const {
     const int64_t begin = plan_.ChunkBegin(chunk);
     for (int64_t run = 0; run < move.runs; ++run) {
       interleave_({.in = in + run * move.in_run_stride + begin,
                    .out = out + run * move.out_run_stride + begin * plan_.out_pixel_stride,
-                   .plane_stride = plan_.pixels,
+                   .plane_stride = plane_stride,
                    .pixel_stride = plan_.out_pixel_stride,
                    .pixels = plan_.ChunkBegin(chunk + 1) - begin,
                    .channels = move.length,
@@ -88,12 +88,13 @@ class TransformKernel : public Kernel {
     }
   }
 
-  void DeinterleaveChunk(const Element* in, Element* out, const ChannelMove& move, int64_t chunk) const {
+  void DeinterleaveChunk(const Element* in, Element* out, const ChannelMove& move, int64_t chunk,
+                         int64_t plane_stride) const {
     const int64_t begin = plan_.ChunkBegin(chunk);
     for (int64_t run = 0; run < move.runs; ++run) {
       deinterleave_({.in = in + run * move.in_run_stride + begin * plan_.in_pixel_stride,
                      .out = out + run * move.out_run_stride + begin,
-                     .plane_stride = plan_.pixels,
+                     .plane_stride = plane_stride,
                      .pixel_stride = plan_.in_pixel_stride,
                      .pixels = plan_.ChunkBegin(chunk + 1) - begin,
                      .channels = move.length,
@@ -159,6 +160,10 @@ Tensor TransformGeneric(const Tensor& source, const Layout& to) {
     }
   }
   return result;
+}
+
+bool TransformGivesRows(const Shape& shape, const Layout& from, const Layout& to) {
+  return shape.size() == 4 && PlanTransform(shape, from, to).Grid().GivesRows(shape[0], shape[2]);
 }
 
 std::unique_ptr<Kernel> MakeTransformKernel(const Shape& shape, const Layout& from, const Layout& to,

@@ -21,6 +21,9 @@ Tensor TransformGeneric(const Tensor& source, const Layout& to);
 std::unique_ptr<Kernel> MakeTransformKernel(const Shape& shape, const Layout& from, const Layout& to,
                                             const Target& cpu);
 
+// Whether its tasks are rows of images (TaskGrid::GivesRows). Where the order stays they are not.
+bool TransformGivesRows(const Shape& shape, const Layout& from, const Layout& to);
+
 // Convenience: allocates the result and runs the fast kernel on `threads` threads.
 Tensor Transform(const Tensor& source, const Layout& to, const Target& cpu, int threads);
 

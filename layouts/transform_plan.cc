@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "layouts/base/check.h"
+#include "layouts/base/sizes.h"
 
 namespace tilesmith {
 namespace {
@@ -77,7 +78,9 @@ std::vector<ChannelMove> CutChannels(const Problem& p, int64_t max_length) {
     runs.push_back({.in_offset = ChannelOffset(c, p.in_block, p.pixels),
                     .out_offset = ChannelOffset(c, p.out_block, p.pixels),
                     .length = end - c,
-                    .padded = (end == p.channels ? p.padded_channels : end) - c});
+                    .padded = (end == p.channels ? p.padded_channels : end) - c,
+                    .in_block = c / p.in_block,
+                    .out_block = c / p.out_block});
   }
   return runs;
 }
@@ -102,6 +105,8 @@ std::vector<ChannelMove> JoinRuns(const std::vector<ChannelMove>& runs, int64_t 
     ChannelMove& move = moves.back();
     move.in_run_stride = (run.in_offset - move.in_offset) / move.runs;
     move.out_run_stride = (run.out_offset - move.out_offset) / move.runs;
+    move.in_run_blocks = (run.in_block - move.in_block) / move.runs;
+    move.out_run_blocks = (run.out_block - move.out_block) / move.runs;
     ++move.runs;
   }
   return moves;
@@ -109,10 +114,13 @@ std::vector<ChannelMove> JoinRuns(const std::vector<ChannelMove>& runs, int64_t 
 
 }  // namespace
 
-int64_t MovePlan::ChunkBegin(int64_t chunk) const {
-  if (chunk == chunks) return pixels;
-  const int64_t lines = pixels / line_elements;
-  return (lines / chunks * chunk + std::min(chunk, lines % chunks)) * line_elements;
+ChannelMove MovePlan::Shifted(size_t move, const MoveShifts& shifts) const {
+  ChannelMove shifted = moves[move];
+  shifted.in_offset += shifted.in_block * shifts.in;
+  shifted.out_offset += shifted.out_block * shifts.out;
+  shifted.in_run_stride += shifted.in_run_blocks * shifts.in;
+  shifted.out_run_stride += shifted.out_run_blocks * shifts.out;
+  return shifted;
 }
 
 MovePlan::TaskPart MovePlan::PartOf(int64_t task) const {
@@ -132,8 +140,7 @@ TaskGrid MovePlan::Grid() const {
                    .channels_inner = chunks_outside,
                    .height = pixels / row_pixels,
                    .row_units = row_pixels,
-                   .part_units = (pixels + chunks - 1) / chunks,
-                   .exact = chunks == 1};
+                   .part_units = chunk_pixels};
   // A flat run knows no channels, and no rows either.
   if (kind == MoveKind::kFlat) grid.height = 0;
   return grid;
@@ -143,7 +150,6 @@ MovePlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to)
   const Problem problem = ToProblem(shape, from, to);
   const int64_t task_elements = TaskElements(problem);
   MovePlan plan;
-  plan.line_elements = kLineBytes / problem.element_bytes;
   plan.images = problem.images;
   if (shape.size() <= 4) plan.row_pixels = std::max<int64_t>(ToDims4(shape).w, 1);
   if (problem.images * problem.channels * problem.pixels == 0) {
@@ -171,8 +177,11 @@ MovePlan PlanTransform(const Shape& shape, const Layout& from, const Layout& to)
   const int64_t task_channels =
       std::min(problem.padded_channels, std::max(kMoveChannels, task_elements / problem.pixels));
   plan.moves_a_task = std::max<int64_t>(1, task_channels * moves / problem.padded_channels);
-  plan.chunks =
-      std::max<int64_t>(1, problem.pixels / std::max(plan.line_elements, task_elements / task_channels));
+  const int64_t line_elements = kLineBytes / problem.element_bytes;
+  const int64_t chunks =
+      std::max<int64_t>(1, problem.pixels / std::max(line_elements, task_elements / task_channels));
+  plan.chunk_pixels = RoundUp(CeilDiv(problem.pixels, chunks), line_elements);
+  plan.chunks = CeilDiv(problem.pixels, plan.chunk_pixels);
   plan.chunks_outside = problem.out_block >= problem.channels && problem.out_block > 1;
   return plan;
 }

@@ -6,10 +6,11 @@
 // four kinds of movement, and each comes down to one loop of transform_moves.h or to memcpy.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "layouts/base/split.h"
+#include "layouts/base/kernel.h"
 #include "layouts/layout.h"
 
 namespace tilesmith {
@@ -29,8 +30,20 @@ struct ChannelMove {
   int64_t runs = 1;
   int64_t length = 0;
   int64_t padded = 0;  // channels written; those from `length` on are zeros
+  // The block of channels that it begins in, and from run to run how many further, on either side.
+  int64_t in_block = 0, out_block = 0;
+  int64_t in_run_blocks = 0, out_run_blocks = 0;
   friend bool operator==(const ChannelMove&, const ChannelMove&) = default;
 };
+
+// Of images that are not all there (InputView::block_shift): elements from one block to the next beside those
+// of a whole one.
+struct MoveShifts {
+  int64_t in = 0, out = 0;
+};
+inline MoveShifts MoveShiftsOf(const KernelArgs& args, int64_t in_bytes, int64_t out_bytes) {
+  return {args.inputs[0].block_shift / in_bytes, args.output.block_shift / out_bytes};
+}
 
 // A task is one image, one chunk of pixels and one group of adjacent moves; every output element belongs to
 // exactly one task.
@@ -40,10 +53,10 @@ struct MovePlan {
   int64_t pixels = 1;
   int64_t row_pixels = 1;       // of a row of the image
   int64_t chunks = 1;           // of pixels
+  int64_t chunk_pixels = 1;     // the last chunk may be smaller
   int64_t moves_a_task = 1;     // the last group of moves may be smaller
   bool chunks_outside = false;  // task order: all groups of a chunk, or all chunks of a group
   int64_t in_pixel_stride = 0, out_pixel_stride = 0;
-  int64_t line_elements = 16;
   std::vector<ChannelMove> moves;
 
   int64_t Groups() const { return (static_cast<int64_t>(moves.size()) + moves_a_task - 1) / moves_a_task; }
@@ -56,9 +69,11 @@ struct MovePlan {
   };
   TaskPart PartOf(int64_t task) const;
   TaskGrid Grid() const;
-  // First pixel of a chunk; chunk == chunks gives the end. Multiples of line_elements inside, so that chunks
-  // of an aligned plane are whole cache lines.
-  int64_t ChunkBegin(int64_t chunk) const;
+  // First pixel of a chunk; chunk == chunks gives the end. Inside, chunks of an aligned plane are whole cache
+  // lines.
+  int64_t ChunkBegin(int64_t chunk) const { return std::min(chunk * chunk_pixels, pixels); }
+  // A move of the image whose blocks lie so.
+  ChannelMove Shifted(size_t move, const MoveShifts& shifts) const;
 };
 
 // Preconditions: rank <= 4 or both layouts NCHW. Sizes are those of the output's type. Pure.

@@ -50,11 +50,11 @@ ConvWeights WeightsOf(const Op& op, const Op* first, KernelParts* parts) {
 
 // Of buffers, and of the scratch of steps in no region.
 std::vector<BufferRequest> StepRequests(const Program& program, const std::vector<Place>& places,
-                                        std::span<const std::unique_ptr<Kernel>> kernels, int threads) {
+                                        std::span<const int64_t> scratch) {
   std::vector<BufferRequest> requests = ArenaRequests(program, places);
-  for (size_t i = 0; i < kernels.size(); ++i) {
+  for (size_t i = 0; i < scratch.size(); ++i) {
     const int step = static_cast<int>(i);
-    requests.push_back({step, step, program.steps[i].region >= 0 ? 0 : kernels[i]->ScratchBytes(threads)});
+    requests.push_back({step, step, program.steps[i].region >= 0 ? 0 : scratch[i]});
   }
   return requests;
 }
@@ -76,6 +76,10 @@ class Compiler {
     network_.inputs = UserTensors(graph_, graph_.GraphInputs(), plan_.ends.inputs);
     network_.outputs = UserTensors(graph_, graph_.outputs(), plan_.ends.outputs);
     Describe();
+    if (!plan_.regions.empty())
+      layer_by_layer_ = BuildProgram(
+          graph_, ResolveSchedules(graph_, WithoutRegions(plan_), device_.target(), PlanFrom::kDefaults),
+          plan_.ends.outputs);
     network_.places = PlaceBuffers(network_.program);
     BuildKernels([](const Step&) { return true; });
     for (size_t i = 0; i < network_.steps.size(); ++i) {
@@ -259,14 +263,32 @@ class Compiler {
   }
 
   void LayOutArena() {
-    std::vector<BufferRequest> requests =
-        StepRequests(network_.program, network_.places, network_.kernels, device_.threads());
+    std::vector<int64_t> scratch;
+    for (const std::unique_ptr<Kernel>& kernel : network_.kernels)
+      scratch.push_back(kernel->ScratchBytes(device_.threads()));
+    std::vector<BufferRequest> requests = StepRequests(network_.program, network_.places, scratch);
     for (size_t i = 0; i < network_.regions.size(); ++i) {
       const Region& region = network_.program.regions[i];
       requests.push_back({region.first, region.last - 1, RegionScratchBytes(network_, i)});
     }
     network_.memory = PlanMemory(requests, device_.threads());
+    network_.layer_by_layer_bytes = network_.memory.bytes;
+    if (layer_by_layer_) CountLayerByLayer(scratch);
     CheckMemory();
+  }
+
+  // `scratch`: of the network's steps. What only moves a tensor needs none on CPUs, which alone have regions.
+  void CountLayerByLayer(std::span<const int64_t> scratch) {
+    std::map<Graph::NodeId, int64_t> of_nodes;
+    for (size_t i = 0; i < scratch.size(); ++i)
+      if (const Step& step = network_.program.steps[i]; step.kind == StepKind::kNode)
+        of_nodes[step.node] = scratch[i];
+    std::vector<int64_t> of_steps;
+    for (const Step& step : layer_by_layer_->steps)
+      of_steps.push_back(step.kind == StepKind::kNode ? of_nodes[step.node] : 0);
+    const std::vector<BufferRequest> requests =
+        StepRequests(*layer_by_layer_, PlaceBuffers(*layer_by_layer_), of_steps);
+    network_.layer_by_layer_bytes = PlanMemory(requests, device_.threads()).bytes;
   }
 
   void CheckMemory() const {
@@ -297,6 +319,7 @@ class Compiler {
   const StopFlag* const stop_;
   BufferPool* const pool_;
   const std::vector<NodeSchedule> schedules_;
+  std::optional<Program> layer_by_layer_;  // of a plan with regions: what it would be without
   CompiledNetwork network_;
 };
 
@@ -353,14 +376,6 @@ std::vector<RegionProfile> RegionProfiles(const CompiledNetwork& network) {
     profile.result_rows = schedule.result_rows;
   }
   return profiles;
-}
-
-MemoryPlan LayerByLayerMemory(const CompiledNetwork& network) {
-  Program program = network.program;
-  for (TensorBuffer& buffer : program.buffers) buffer.rolls = false;
-  for (Step& step : program.steps) step.region = -1;
-  const int threads = network.device->threads();
-  return PlanMemory(StepRequests(program, PlaceBuffers(program), network.kernels, threads), threads);
 }
 
 std::vector<UserTensor> UserTensors(const Graph& graph, std::span<const Graph::NodeId> ids,

@@ -47,6 +47,7 @@ struct CompiledNetwork {
   std::vector<std::unique_ptr<Kernel>> kernels;  // by step
   std::vector<DeviceMemory> constants;           // by buffer; empty if the device reads host memory
   MemoryPlan memory;                     // of the buffers, then of each step's scratch, then of each region's
+  int64_t layer_by_layer_bytes = 0;      // what that takes without regions; 0: nobody asked
   std::vector<StepProfile> steps;        // without times
   std::vector<StepTouch> touches;        // by step
   std::vector<bool> neighbour_waits;     // by step (NeighbourWaits)
@@ -65,8 +66,6 @@ struct RegionProfile {
   int64_t computed_rows = 0, result_rows = 0;  // of all steps (StepRegion)
 };
 std::vector<RegionProfile> RegionProfiles(const CompiledNetwork& network);
-// What `memory` would be, if all tensors existed whole.
-MemoryPlan LayerByLayerMemory(const CompiledNetwork& network);
 
 // Arguments and errors are those of Executor's constructor. Once a conv's weights are packed the graph lets
 // go of them, so that a caller who keeps no copy of it never holds all of them twice. Networks compiled with

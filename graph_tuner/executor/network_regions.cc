@@ -19,28 +19,28 @@ RowWindows WindowsOf(const ConvWorkload& workload) {
   return windows;
 }
 
-namespace {
-
-// Of each input of a step the rows that it reads for rows of its result; nullopt where that may be any.
-std::vector<std::optional<RowWindows>> RowsReadBy(const CompiledNetwork& network, size_t index) {
-  const Program& program = network.program;
-  const Step& step = program.steps[index];
-  const KernelRecipe& recipe = network.recipes[index];
-  const bool is_conv = !recipe.conv_template.empty();
+std::optional<RowWindows> RowsReadOf(const Program& program, const Step& step, size_t slot,
+                                     const ConvWorkload* conv, const Op* op) {
+  if (conv && conv->product) return std::nullopt;
+  if (conv && slot == 0) return WindowsOf(*conv);
   std::vector<Shape> shapes;
   shapes.reserve(step.reads.size());
   for (const int value : step.reads) shapes.push_back(program.values[value].shape);
-  std::vector<std::optional<RowWindows>> reads(step.reads.size());
-  for (size_t slot = 0; slot < reads.size(); ++slot) {
-    const Shape& result = program.values[step.write].shape;
-    if (is_conv && slot == 0) {
-      if (!recipe.workload.product) reads[0] = WindowsOf(recipe.workload);
-    } else if (step.kind != StepKind::kNode || (is_conv && !recipe.workload.product)) {
-      reads[slot] = SameRows(slot, shapes, result);  // a residual, say
-    } else if (!is_conv) {
-      reads[slot] = recipe.op->RowsReadOf(slot, shapes, result);
-    }
-  }
+  const Shape& result = program.values[step.write].shape;
+  // What a convolution reads beside its input is a residual.
+  return op && !conv ? op->RowsReadOf(slot, shapes, result) : SameRows(slot, shapes, result);
+}
+
+namespace {
+
+// Of each input of a step.
+std::vector<std::optional<RowWindows>> RowsReadBy(const CompiledNetwork& network, size_t index) {
+  const Step& step = network.program.steps[index];
+  const KernelRecipe& recipe = network.recipes[index];
+  const ConvWorkload* conv = recipe.conv_template.empty() ? nullptr : &recipe.workload;
+  std::vector<std::optional<RowWindows>> reads;
+  for (size_t slot = 0; slot < step.reads.size(); ++slot)
+    reads.push_back(RowsReadOf(network.program, step, slot, conv, recipe.op.get()));
   return reads;
 }
 

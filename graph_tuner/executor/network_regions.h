@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,11 @@ namespace tilesmith {
 
 // Those of a convolution's input, and of what is fused in front of it.
 RowWindows WindowsOf(const ConvWorkload& workload);
+
+// Of what a step reads, the rows that it reads for rows of its result; nullopt where that may be any. `conv`
+// and `op` are what it computes: one of them, or neither where it moves a tensor.
+std::optional<RowWindows> RowsReadOf(const Program& program, const Step& step, size_t slot,
+                                     const ConvWorkload* conv, const Op* op);
 
 // What each step touches, given program, recipes and kernels; nothing of one without a kernel.
 std::vector<StepTouch> TouchesOf(const CompiledNetwork& network);

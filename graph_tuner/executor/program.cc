@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "graph_tuner/executor/network_regions.h"
 #include "graph_tuner/plan/concat_slices.h"
 #include "layouts/transform.h"
 #include "ops/base/op.h"
@@ -228,8 +229,9 @@ class ProgramBuilder {
     return writers;
   }
 
-  // Steps that move a tensor from one step of a region to another belong to it. Then steps are put in an
-  // order in which those of each region follow each other, as near to the one there is as can be.
+  // Steps that move a tensor from one step of a region to another belong to it, and those that bring a tensor
+  // to it or away, where rows can be moved as they are wanted. Then steps are put in an order in which those
+  // of each region follow each other, as near to the one there is as can be.
   void FormRegions() {
     std::vector<Step>& steps = program_.steps;
     const std::vector<std::vector<int>> writers = Writers();
@@ -242,14 +244,72 @@ class ProgramBuilder {
         }
       }
     }
+    std::vector<int> ends(bands_.size(), -1);  // by region: its last node's step
+    for (size_t i = 0; i < steps.size(); ++i)
+      if (steps[i].region >= 0) ends[steps[i].region] = static_cast<int>(i);
     for (size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].kind == StepKind::kNode || before[i].size() != 1 || behind[i].empty()) continue;
-      const int region = steps[before[i][0]].region;
-      if (std::ranges::any_of(behind[i], [&](int reader) { return steps[reader].region == region; }))
-        steps[i].region = region;
+      if (steps[i].kind == StepKind::kNode) continue;
+      const auto in = [&](int region) {
+        return [&steps, region](int step) { return steps[step].region == region; };
+      };
+      const int from = before[i].size() == 1 ? steps[before[i][0]].region : -1;
+      const int to = behind[i].empty() ? -1 : steps[behind[i][0]].region;
+      if (from >= 0 && (std::ranges::any_of(behind[i], in(from)) ||
+                        EndsRegion(steps[i], before[i][0], behind[before[i][0]], steps[ends[from]]))) {
+        steps[i].region = from;
+      } else if (to >= 0 && std::ranges::all_of(behind[i], in(to)) &&
+                 std::ranges::none_of(before[i], in(to)) && BeginsRegion(steps[i], behind[i])) {
+        steps[i].region = to;
+      }
     }
     Reorder(before, behind);
     MarkRolling();
+  }
+
+  bool MovesRows(const Step& step) const {
+    const Value &from = program_.values[step.reads[0]], &to = program_.values[step.write];
+    return step.kind == StepKind::kTransform && TransformGivesRows(to.shape, from.layout, to.layout);
+  }
+
+  // Whether a node's kernel takes a tensor of which not all rows are there, as far as it is known without it.
+  bool ShiftsBlocks(const Step& step, const Value& value) const {
+    const ConvTemplate* conv = step.kind == StepKind::kNode ? schedules_[step.node].conv_template : nullptr;
+    return value.layout.Blocks(value.shape[1]) == 1 || (conv && conv->ShiftsBlocks());
+  }
+
+  // Whether a step brings what the writer in a region gives to others than it, so that in the region it need
+  // not exist before that. `end`: the region's last node.
+  bool EndsRegion(const Step& step, int writer, const std::vector<int>& readers, const Step& end) const {
+    const Step& by = program_.steps[writer];
+    const Value &from = program_.values[step.reads[0]], &made = program_.values[by.write];
+    const TensorBuffer& buffer = program_.buffers[made.buffer];
+    return MovesRows(step) && from.buffer == made.buffer && from.shape == made.shape &&
+           from.shape[2] == program_.values[end.write].shape[2] && buffer.output < 0 && buffer.slice_of < 0 &&
+           ShiftsBlocks(by, made) && std::ranges::all_of(readers, [&](int reader) {
+             return &program_.steps[reader] == &step || program_.steps[reader].region == by.region;
+           });
+  }
+
+  // Whether a step brings what is there already to nodes of a region, all of whom take it row by row.
+  bool BeginsRegion(const Step& step, const std::vector<int>& readers) const {
+    const Value& made = program_.values[step.write];
+    return MovesRows(step) && program_.buffers[made.buffer].output < 0 &&
+           std::ranges::all_of(readers, [&](int reader) {
+             const Step& by = program_.steps[reader];
+             const NodeSchedule& schedule = schedules_[by.node];
+             const ConvWorkload* conv = schedule.conv_template ? &schedule.workload : nullptr;
+             bool reads = false;
+             for (size_t slot = 0; slot < by.reads.size(); ++slot) {
+               const Value& value = program_.values[by.reads[slot]];
+               if (value.buffer != made.buffer) continue;
+               reads = true;
+               if (by.kind != StepKind::kNode || value.shape != made.shape || !ShiftsBlocks(by, value) ||
+                   program_.values[by.write].shape[0] != made.shape[0] ||
+                   !RowsReadOf(program_, by, slot, conv, graph_.node(by.node).op.get()))
+                 return false;
+             }
+             return reads;
+           });
   }
 
   // Whole regions, and steps of none, each when all that it reads is there, of these the one that was first.

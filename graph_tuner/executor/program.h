@@ -77,9 +77,10 @@ struct Program {
 // buffer in the layout the caller wants (end_layouts.h); where that buffer already has another home (a
 // concat, the user's input, another output) a copy is made last.
 //
-// A transform of what a region's step has made, for another one of its steps, is a step of the region.
-// `bands`: rows of each region that the schedules name. Throws Error(kUsage) naming a region that needs what
-// is computed of its own results outside of it.
+// A transform of what a region's step has made, for another one of its steps, is a step of the region; so are
+// those that bring tensors to its steps, or away, if nobody else reads what they bring or take, and if they
+// move rows. `bands`: rows of each region that the schedules name. Throws Error(kUsage) naming a region that
+// needs what is computed of its own results outside of it.
 Program BuildProgram(const Graph& graph, std::span<const NodeSchedule> schedules,
                      const Layout& outputs = Layout::Nchw(), std::span<const RegionPlan> bands = {});
 

@@ -112,7 +112,8 @@ void ResolveOp(const Graph& graph, NodeId id, const NodePlan& plan, NodeSchedule
     BadPlan(node, fmt::format("{} does not run in {}", node.op->Type(), plan.layouts.out.ToString()));
   }
   read(layout);
-  schedule.sliced = node.op->Type() == "Concat" && ConcatIsSliceable(graph, id, layout);
+  // In a region a concat is rows like any other tensor.
+  schedule.sliced = plan.region == 0 && node.op->Type() == "Concat" && ConcatIsSliceable(graph, id, layout);
 }
 
 // What networks repeat, by workload and layout.

@@ -29,8 +29,17 @@ TEST(MovePlan, RegroupingJoinsEqualRuns) {
                             .out_run_stride = 16,
                             .runs = 4,
                             .length = 16,
-                            .padded = 16};
+                            .padded = 16,
+                            .in_block = 4,
+                            .out_block = 1,
+                            .in_run_blocks = 1};
   EXPECT_EQ(plan.moves[1], want);
+  // Of images of which half the rows are there.
+  const ChannelMove shifted = plan.Shifted(1, {.in = -800, .out = -3200});
+  EXPECT_EQ(shifted.in_offset, 64 * 50);
+  EXPECT_EQ(shifted.out_offset, 64 * 50);
+  EXPECT_EQ(shifted.in_run_stride, 16 * 50);
+  EXPECT_EQ(shifted.out_run_stride, 16);
 }
 
 TEST(MovePlan, CutsWhereEitherSideStartsABlock) {

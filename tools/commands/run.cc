@@ -299,7 +299,7 @@ class RunNetworkCommand : public Command {
                 MebibytesCell(static_cast<int64_t>(executor.ArenaBytes())));
     if (!executor.network().regions.empty())
       report.Fact("layer_by_layer_bytes", "  without regions MiB",
-                  MebibytesCell(LayerByLayerMemory(executor.network()).bytes));
+                  MebibytesCell(executor.network().layer_by_layer_bytes));
     report.Fact("weight_bytes", "weights MiB",
                 MebibytesCell(static_cast<int64_t>(executor.PackedWeightBytes())));
     report.Fact("peak_bytes", "process's peak MiB", MebibytesCell(PeakResidentBytes()));

@@ -375,7 +375,7 @@ TEST(RegionNetworks, ComputeTheSameBitsOfFloats) {
   std::map<std::string, int> kinds;
   TryNetworks(DataType::kF32, CaseCount("TILESMITH_REGION_CASES", 80), kinds);
   SCOPED_TRACE(Text(kinds));
-  for (const char* kind : {"MaxPool", "Resize", "Concat", "Add", "DepthToSpace", "portable"})
+  for (const char* kind : {"MaxPool", "Resize", "Concat", "Add", "DepthToSpace", "transform", "portable"})
     EXPECT_GT(kinds[kind], 0) << kind;
   if (TestCpu().isa == Isa::kPortable) return;
   for (const char* kind : {"direct", "depthwise", "depthwise_pair", "grouped", "winograd"})
@@ -398,7 +398,7 @@ TEST(RegionNetworks, ComputeTheSameBitsInAnyPlan) {
     const Graph graph = RandomNetwork(random);
     RegionTrials(graph, RandomPlan(graph, TestCpu(), random), TestCpu()).Run(random, kinds);
   }
-  EXPECT_GT(kinds["portable"], 0) << Text(kinds);
+  for (const char* kind : {"portable", "Concat", "transform"}) EXPECT_GT(kinds[kind], 0) << Text(kinds);
 }
 
 // Chains of convolutions by each template that can compute them, in any config, of one image and of several.
@@ -661,7 +661,7 @@ TEST(RegionNetworks, WhatIsNoRegionIsRefusedByName) {
       CompileNetwork(graph, plan, OpenDevice(TestCpu(), 1));
     });
   };
-  EXPECT_THAT(refusal({"a"}), testing::HasSubstr("plan: region 1: a region is at least two steps"));
+  EXPECT_THAT(refusal({"gate"}), testing::HasSubstr("plan: region 1: a region is at least two steps"));
   EXPECT_THAT(refusal({"a", "gate"}), testing::HasSubstr("region 1 needs what others make of its results"));
   EXPECT_THAT(refusal({"a", "mean", "gate"}), testing::HasSubstr("plan: region 1: \"mean\""));
   Plan plan = RowsPlan(graph, TestCpu(), 1);
