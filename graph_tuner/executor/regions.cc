@@ -193,6 +193,58 @@ class Scheduler {
     return targets;
   }
 
+  // Whether what a step's parts before this one read is there.
+  bool CanCompute(size_t step, int64_t target, const std::vector<State>& states) const {
+    return std::ranges::all_of(steps_[step].reads, [&](const RegionStep::Read& read) {
+      const auto from = static_cast<size_t>(read.step);
+      const RowRange rows =
+          RowsRead(read.rows, RowsTouched(steps_[step], {states[step].done, target}), steps_[from].height);
+      return rows.empty() || PartsOf(steps_[from], rows).last <= states[from].done;
+    });
+  }
+
+  // How far a step goes on towards its target: there, if that is not much more than what it computes in other
+  // bands, or as far as can be.
+  int64_t NextTarget(size_t step, int64_t target, int64_t bands, const Extents& extents,
+                     const std::vector<State>& states) const {
+    const RegionStep& s = steps_[step];
+    const int64_t done = states[step].done;
+    const int64_t usual = std::max(CeilDiv(extents[step].last - extents[step].first, bands),
+                                   PartsOf(s, {0, std::min<int64_t>(s.grid.row_group, s.height)}).last);
+    if (target <= done + 2 * usual) return CanCompute(step, target, states) ? target : done;
+    int64_t next = done + 2 * usual;
+    while (next > done && !CanCompute(step, next, states)) --next;
+    return next;
+  }
+
+  // Computes a step's parts before this one.
+  void Advance(size_t step, int segment, int64_t target, std::vector<State>& states,
+               std::vector<int64_t>& windows, std::vector<RegionAction>& actions) const {
+    using Does = RegionAction::Does;
+    const Extents& extents = extents_[static_cast<size_t>(segment)];
+    const RegionStep& s = steps_[step];
+    State& state = states[step];
+    const int index = static_cast<int>(step);
+    if (target <= state.done) return;
+    const RowRange next = RowsTouched(s, {state.done, target});
+    if (buffered_[step]) {
+      const int64_t live = FirstLive(step, extents, states);
+      windows[step] = std::max(windows[step], next.last - live);
+      if (next.last - state.base > capacity_[step]) {
+        const int64_t written = RowsTouched(s, {extents[step].first, state.done}).last;
+        actions.push_back({Does::kMove, index, live, std::max(live, written)});
+        state.base = live;
+      }
+    }
+    actions.push_back({Does::kCompute, index, state.done, target});
+    state.done = target;
+    if (!buffered_[step] || !s.kept) return;
+    const int64_t complete = std::min(RowsComplete(s, state.done), FirstRow(step, segment + 1));
+    if (complete <= state.kept) return;
+    actions.push_back({Does::kKeep, index, state.kept, complete});
+    state.kept = complete;
+  }
+
   // Grows `windows` to the rows that each buffer must hold at once.
   std::vector<RegionAction> Walk(int segment, std::vector<int64_t>& windows) const {
     using Does = RegionAction::Does;
@@ -209,27 +261,15 @@ class Scheduler {
     const int64_t bands = std::max<int64_t>(1, CeilDiv(rows.last - rows.first, band_rows_));
     for (int64_t band = 0; band < bands; ++band) {
       const std::vector<int64_t> targets = Targets(extents, states, band, bands);
-      for (size_t i = 0; i < steps_.size(); ++i) {
-        State& state = states[i];
-        const int step = static_cast<int>(i);
-        if (targets[i] <= state.done) continue;
-        const RowRange next = RowsTouched(steps_[i], {state.done, targets[i]});
-        if (buffered_[i]) {
-          const int64_t live = FirstLive(i, extents, states);
-          windows[i] = std::max(windows[i], next.last - live);
-          if (next.last - state.base > capacity_[i]) {
-            const int64_t written = RowsTouched(steps_[i], {extents[i].first, state.done}).last;
-            actions.push_back({Does::kMove, step, live, std::max(live, written)});
-            state.base = live;
-          }
+      // Where windows of several steps add up, the first band is many rows of the first steps, which go on a
+      // few at a time, as those behind them do.
+      for (bool all = false; !all;) {
+        all = true;
+        for (size_t i = 0; i < steps_.size(); ++i) {
+          if (targets[i] <= states[i].done) continue;
+          Advance(i, segment, NextTarget(i, targets[i], bands, extents, states), states, windows, actions);
+          all = all && states[i].done == targets[i];
         }
-        actions.push_back({Does::kCompute, step, state.done, targets[i]});
-        state.done = targets[i];
-        if (!buffered_[i] || !steps_[i].kept) continue;
-        const int64_t complete = std::min(RowsComplete(steps_[i], state.done), FirstRow(i, segment + 1));
-        if (complete <= state.kept) continue;
-        actions.push_back({Does::kKeep, step, state.kept, complete});
-        state.kept = complete;
       }
     }
     return actions;

@@ -12,7 +12,6 @@
 #include "graph_tuner/costs/layout_forms.h"
 #include "graph_tuner/executor/compiled_network.h"
 #include "graph_tuner/executor/network_regions.h"
-#include "graph_tuner/plan/concat_slices.h"
 #include "graph_tuner/problem/region_choice.h"
 #include "layouts/base/check.h"
 #include "layouts/base/sizes.h"
@@ -30,7 +29,7 @@ struct BandClass {
   int64_t bands;
   double cache_share;
 };
-constexpr BandClass kBandClasses[] = {{96, 0.75}, {48, 0.75}, {24, 0.75}, {48, 8}};
+constexpr BandClass kBandClasses[] = {{96, 0.75}, {48, 0.75}, {24, 0.75}, {192, 16}};
 constexpr size_t kClasses = std::size(kBandClasses);
 
 // How a node is computed in a region.
@@ -217,7 +216,7 @@ class Regions {
   bool RunsInBands(NodeId id, const Layout& layout) const {
     const Op& op = *graph_.node(id).op;
     const Shape& shape = graph_.node(id).shape;
-    if (ConcatIsSliceable(graph_, id, layout) || !NodeRunsIn(graph_, id, layout)) return false;
+    if (!NodeRunsIn(graph_, id, layout)) return false;
     KernelRequest request{.inputs = graph_.InputShapes(id),
                           .output = shape,
                           .layout = TensorLayout(graph_.node(id), layout),
@@ -335,10 +334,12 @@ class FormedRegions {
   int walks_ = 0;
 };
 
-// Greedily: each node joins the region of one of its producers while there is room, or begins one.
-FormedRegions LargestRegions(const Graph& graph, const Regions& regions, size_t band_class) {
+// Greedily: each node joins the region of one of its producers while there is room, or begins one, whose
+// buffers are `larger` times as large as they are estimated (by the node that begins it).
+FormedRegions LargestRegions(const Graph& graph, const Regions& regions, size_t band_class,
+                             const std::vector<double>& larger) {
   FormedRegions formed(regions, graph.size());
-  std::vector<double> used;  // by region: bytes
+  std::vector<double> used, scales;  // by region: bytes
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (!regions.banded(id, band_class)) continue;
     for (const NodeId input : regions.Inputs(id)) {
@@ -349,10 +350,46 @@ FormedRegions LargestRegions(const Graph& graph, const Regions& regions, size_t 
     if (formed.region_of(id) < 0) {
       formed.Join(id, static_cast<int>(used.size()), band_class);
       used.push_back(0);
+      scales.push_back(larger[id]);
     }
-    used[static_cast<size_t>(formed.region_of(id))] += regions.BufferBytes(id, band_class);
+    const auto region = static_cast<size_t>(formed.region_of(id));
+    used[region] += scales[region] * regions.BufferBytes(id, band_class);
   }
   return formed;
+}
+
+// By the node that begins it, how many times more than its share of the cache each region takes.
+std::map<NodeId, double> TooLarge(const Graph& graph, const Regions& regions, const Plan& plan,
+                                  size_t band_class, const Target& cpu) {
+  std::map<NodeId, double> too_large;
+  if (plan.regions.empty()) return too_large;
+  const CompiledNetwork network = CompileOnlyRegions(graph, plan, cpu);
+  for (size_t r = 0; r < network.regions.size(); ++r) {
+    NodeId first = graph.size();
+    for (int i = network.program.regions[r].first; i < network.program.regions[r].last; ++i)
+      if (const Step& step = network.program.steps[i]; step.kind == StepKind::kNode)
+        first = std::min(first, step.node);
+    const double times =
+        static_cast<double>(network.regions[r].schedule.buffer_bytes) / regions.Capacity(band_class);
+    if (times > 1) too_large[first] = times;
+  }
+  return too_large;
+}
+
+// As many nodes in regions as there is room for. Where windows of several layers add up, buffers take much
+// more than each by itself, which is known when they are there: in the class that is to save memory such
+// regions end earlier.
+Plan PlanOfLargestRegions(const Graph& graph, const Regions& regions, size_t band_class, const Target& cpu) {
+  constexpr int kTries = 4;
+  std::vector<double> larger(graph.size(), 1.0);
+  for (int tries = 1;; ++tries) {
+    const FormedRegions formed = LargestRegions(graph, regions, band_class, larger);
+    Plan made = WithRegionsThatCompile(graph, regions.Make(formed.all(), formed.classes()), cpu);
+    if (kBandClasses[band_class].cache_share <= 1 || tries == kTries) return made;
+    const std::map<NodeId, double> too_large = TooLarge(graph, regions, made, band_class, cpu);
+    if (too_large.empty()) return made;
+    for (const auto& [first, times] : too_large) larger[first] *= times;
+  }
 }
 
 // Of each node what its step took, in its share of a run; and of each tensor what its conversions did.
@@ -377,8 +414,7 @@ struct RegionVariant {
 std::vector<RegionVariant> RegionVariants(const Graph& graph, const Regions& regions, const Target& cpu) {
   std::vector<RegionVariant> variants;
   for (size_t c = 0; c < kClasses; ++c) {
-    const FormedRegions formed = LargestRegions(graph, regions, c);
-    Plan made = WithRegionsThatCompile(graph, regions.Make(formed.all(), formed.classes()), cpu);
+    Plan made = PlanOfLargestRegions(graph, regions, c, cpu);
     const auto same = [&](const RegionVariant& other) { return SameSchedules(other.plan, made); };
     if (!made.regions.empty() && std::ranges::none_of(variants, same))
       variants.push_back({c, std::move(made)});
@@ -579,7 +615,7 @@ std::string WhyNoRegions(const Graph& graph, const Plan& plan, const Candidates&
                          const Target& cpu) {
   const Regions regions(graph, plan, candidates, cpu);
   const auto found = [&](size_t c) {
-    const FormedRegions formed = LargestRegions(graph, regions, c);
+    const FormedRegions formed = LargestRegions(graph, regions, c, std::vector<double>(graph.size(), 1.0));
     return !regions.Make(formed.all(), formed.classes()).regions.empty();
   };
   bool any = false;
