@@ -34,9 +34,8 @@ TEST(Quantize, KernelsDoWhatTheReferenceDoes) {
       for (const int32_t zero : {0, 1, 127, 128, 255}) {
         if (zero > RangeOf(type).high) continue;
         const Quantization q{type, 0, {scale}, {zero}};
-        for (const Shape& shape :
-             {Shape{2, 9, 3, 5}, Shape{1, 16, 7, 3}, Shape{1, 9, 20, 26}, Shape{37}, Shape{},
-              Shape{2, 3, 2, 2, 3}}) {
+        for (const Shape& shape : {Shape{2, 9, 3, 5}, Shape{1, 16, 7, 3}, Shape{1, 9, 20, 26}, Shape{37},
+                                   Shape{}, Shape{2, 3, 2, 2, 3}}) {
           SCOPED_TRACE(testing::Message() << "seed " << ++seed << " scale " << scale << " zero " << zero);
           CheckTypedKernel(QuantizeLinearOp(q), {Reals(shape, q, seed)});
           CheckTypedKernel(DequantizeLinearOp(q), {AnyStored(shape, type, seed)});
