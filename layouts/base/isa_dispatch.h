@@ -8,7 +8,7 @@
 // In the header:  TILESMITH_DECLARE_ISA(void AddRows(const float* a, const float* b, float* out, int64_t n))
 // At the call:    TILESMITH_DISPATCH(cpu.isa, AddRows)(a, b, out, n);
 //
-// On AArch64, where NEON and fused products are in every CPU, the portable build has them and is the only one.
+// On AArch64, where every CPU has NEON and fused products, the portable build has them and is the only one.
 //
 // A few are built for AVX-512 VNNI too (CMake lists them), which Target::vnni stands for:
 //
