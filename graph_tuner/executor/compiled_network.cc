@@ -274,6 +274,7 @@ class Compiler {
     network_.memory = PlanMemory(requests, device_.threads());
     network_.layer_by_layer_bytes = network_.memory.bytes;
     if (layer_by_layer_) CountLayerByLayer(scratch);
+    layer_by_layer_.reset();
     CheckMemory();
   }
 

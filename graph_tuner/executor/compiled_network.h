@@ -47,7 +47,7 @@ struct CompiledNetwork {
   std::vector<std::unique_ptr<Kernel>> kernels;  // by step
   std::vector<DeviceMemory> constants;           // by buffer; empty if the device reads host memory
   MemoryPlan memory;                     // of the buffers, then of each step's scratch, then of each region's
-  int64_t layer_by_layer_bytes = 0;      // what that takes without regions; 0: nobody asked
+  int64_t layer_by_layer_bytes = 0;      // what that takes without regions; 0: compiled files do not say
   std::vector<StepProfile> steps;        // without times
   std::vector<StepTouch> touches;        // by step
   std::vector<bool> neighbour_waits;     // by step (NeighbourWaits)

@@ -283,9 +283,10 @@ class ProgramBuilder {
     const Step& by = program_.steps[writer];
     const Value &from = program_.values[step.reads[0]], &made = program_.values[by.write];
     const TensorBuffer& buffer = program_.buffers[made.buffer];
-    return MovesRows(step) && from.buffer == made.buffer && from.shape == made.shape &&
-           from.shape[2] == program_.values[end.write].shape[2] && buffer.output < 0 && buffer.slice_of < 0 &&
-           ShiftsBlocks(by, made) && std::ranges::all_of(readers, [&](int reader) {
+    const Shape& result = program_.values[end.write].shape;
+    return MovesRows(step) && result.size() == from.shape.size() && from.buffer == made.buffer &&
+           from.shape == made.shape && from.shape[2] == result[2] && buffer.output < 0 &&
+           buffer.slice_of < 0 && ShiftsBlocks(by, made) && std::ranges::all_of(readers, [&](int reader) {
              return &program_.steps[reader] == &step || program_.steps[reader].region == by.region;
            });
   }
@@ -303,8 +304,9 @@ class ProgramBuilder {
                const Value& value = program_.values[by.reads[slot]];
                if (value.buffer != made.buffer) continue;
                reads = true;
+               const Shape& result = program_.values[by.write].shape;
                if (by.kind != StepKind::kNode || value.shape != made.shape || !ShiftsBlocks(by, value) ||
-                   program_.values[by.write].shape[0] != made.shape[0] ||
+                   result.empty() || result[0] != made.shape[0] ||
                    !RowsReadOf(program_, by, slot, conv, graph_.node(by.node).op.get()))
                  return false;
              }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -513,10 +514,11 @@ size_t ClassOf(const Graph& graph, const Plan& plan, int region) {
   int64_t height = 1;
   for (const NodePlan& node : plan.nodes)
     if (node.region == region) height = graph.node(*graph.Find(node.node)).shape.at(2);
-  size_t c = 0;
-  while (c + 1 < kClasses && BandRows(height, c) < plan.regions.at(static_cast<size_t>(region) - 1).band_rows)
-    ++c;
-  return c;
+  const int64_t rows = plan.regions.at(static_cast<size_t>(region) - 1).band_rows;
+  size_t nearest = 0;
+  for (size_t c = 1; c < kClasses; ++c)
+    if (std::abs(BandRows(height, c) - rows) < std::abs(BandRows(height, nearest) - rows)) nearest = c;
+  return nearest;
 }
 
 // The least that the plan's corrections have of a node, in regions or in none.

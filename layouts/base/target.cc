@@ -35,13 +35,14 @@ std::string ReadModelName() {
   std::ifstream file("/proc/cpuinfo");
 #ifdef __aarch64__
   return ArmModelName(file);
-#endif
+#else
   for (std::string line; std::getline(file, line);) {
     if (line.rfind("model name", 0) != 0) continue;
     const size_t colon = line.find(": ");
     if (colon != std::string::npos) return line.substr(colon + 2);
   }
   return "unknown";
+#endif
 }
 
 int UsableCores() {

@@ -48,6 +48,7 @@ std::span<const uint8_t> Assembler::Code() const {
 size_t Assembler::Begin(int saved) {
   constexpr int kLine = 64;
   Align(kLine);
+  TILESMITH_CHECK(saved % 2 == 0, "the stack is aligned to pairs of registers");
   saved_ = saved;
   const size_t start = Position();
   masm_.PushCPURegList(kSavedVectors);

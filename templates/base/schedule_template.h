@@ -85,7 +85,9 @@ class ScheduleTemplate final : public ConvTemplate {
     Support support = ConvTemplate::RunsOn(target);
     if (!support.ok) return support;
     if (!RunsCode(ArchitectureOf(target.isa)))
-      return Support::No("generates code for AVX2 or AVX-512, this CPU has neither");
+      return Support::No(kCode == CodeFor::kX86
+                             ? "generates code for AVX2 or AVX-512, this CPU has neither"
+                             : "generates code for AVX2, AVX-512, NEON or SVE, this CPU has none");
     if (target.reproducible && parts_.order == Order::kOwn) return Support::No(kOwnOrder);
     if (target.reproducible && parts_.type == DataType::kBf16)
       return Support::No("multiplies and rounds bf16 as the CPU does, which is not reproducible");

@@ -19,6 +19,7 @@
 //                              not real are zero, and not touched in memory. Storing bf16 rounds to nearest
 //                              even and destroys `from`, and `scratch` where RoundsInSteps; NaNs stay NaNs
 //   ClearLanesFrom(count, v)   zeroes the other lanes; needs no mask
+//   ReserveStack(bytes)        from Stack() on, whole cache lines; uses General(6) until ReleaseStack
 //   EmitConstants              once, after the last instruction
 #pragma once
 

@@ -136,7 +136,7 @@ TaskGrid GridOf(const Schedule& schedule);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 
-// Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it.
+// Precondition: cpu.isa has generated code and the machine has it.
 std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights);
 // Its part, for templates that run planes: the loops over `vectors` vectors of channels of one row block.
 LoopPart PlaneLoops(const Schedule& schedule, int64_t vectors);

@@ -82,7 +82,7 @@ LoopFeatures FeaturesOf(const Schedule& schedule);
 
 LoopNest NestOf(const Schedule& schedule);
 
-// Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it.
+// Precondition: cpu.isa has generated code and the machine has it.
 std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights);
 // Its parts, for templates that run rows of this one: the loop over passes, those of one row of a pass, whose
 // positions are called `pixels`, what they do, and the tile's bytes.

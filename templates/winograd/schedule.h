@@ -89,7 +89,7 @@ TaskGrid GridOfBlocks(const Schedule& schedule, int64_t channel_parts);
 LoopFeatures FeaturesOf(const Schedule& schedule);
 LoopNest NestOf(const Schedule& schedule);
 
-// Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it.
+// Precondition: cpu.isa has generated code and the machine has it.
 std::unique_ptr<ConvKernel> BuildKernel(Schedule schedule, const Target& cpu, const ConvWeights& weights);
 
 // Sizes of tiles worth trying, ascending from 2.

@@ -88,7 +88,7 @@ class Assembler : public Xbyak::CodeGenerator {
     dec(left);
     jnz(again, T_NEAR);
   }
-  // So many bytes from Stack() on, whole cache lines, until ReleaseStack. Keeps General(6).
+  // So many bytes from Stack() on, whole cache lines, until ReleaseStack.
   static Reg Stack() { return Reg(Xbyak::Operand::RSP); }
   void ReserveStack(int64_t bytes);
   void ReleaseStack() { mov(rsp, rax); }

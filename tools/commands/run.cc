@@ -297,9 +297,9 @@ class RunNetworkCommand : public Command {
     report.Fact("predicted_seconds", "predicted ms", KnownMillisecondsCell(facts.predicted_seconds));
     report.Fact("activation_bytes", "activations MiB",
                 MebibytesCell(static_cast<int64_t>(executor.ArenaBytes())));
-    if (!executor.network().regions.empty())
-      report.Fact("layer_by_layer_bytes", "  without regions MiB",
-                  MebibytesCell(executor.network().layer_by_layer_bytes));
+    const int64_t without_regions = executor.network().layer_by_layer_bytes;
+    if (!executor.network().regions.empty() && without_regions > 0)
+      report.Fact("layer_by_layer_bytes", "  without regions MiB", MebibytesCell(without_regions));
     report.Fact("weight_bytes", "weights MiB",
                 MebibytesCell(static_cast<int64_t>(executor.PackedWeightBytes())));
     report.Fact("peak_bytes", "process's peak MiB", MebibytesCell(PeakResidentBytes()));

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "layouts/base/arm_cpu.h"
 #include "layouts/base/error.h"
 #include "layouts/base/text_file.h"
 #include "templates/base/workload_data.h"
@@ -184,10 +185,10 @@ void AddSchedule(const ShownSchedule& s, bool json, Report& report) {
 // this machine lacks.
 std::string CodeText(const ShownSchedule& s) {
   const ConvTemplate& conv_template = CheckedTemplate(s);
-  if (s.cpu.isa > DetectCpu().isa) {
+  if (const Target here = DetectCpu(); !Includes(here.isa, s.cpu.isa) || s.cpu.sve_bytes > here.sve_bytes) {
     throw Error(ErrorCode::kEnvironment,
-                fmt::format("--asm builds the code, which needs {}; this machine has {}", IsaName(s.cpu.isa),
-                            IsaName(DetectCpu().isa)));
+                fmt::format("--asm builds the code, which needs {}; this machine has {}", VectorsText(s.cpu),
+                            VectorsText(here)));
   }
   const WorkloadData zeros = MakeWorkloadData(s.workload, 0, [](Tensor&) {});
   const auto kernel = conv_template.Build(s.workload, s.config, s.cpu, zeros.operands().weights);

@@ -186,7 +186,7 @@ thread_local int wanted_threads = 0, threads_set = 0;  // 0: as OpenMP has it
 
 void CapNow() {
   const std::lock_guard lock(cap_mutex);
-  if (!wanted_cap || cap == wanted_cap) return;
+  if (!wanted_cap || cap == wanted_cap || ArchitectureOf(*wanted_cap) == Architecture::kArm) return;
   const auto widest = *wanted_cap == Isa::kAvx512 ? dnnl::cpu_isa::all
                       : *wanted_cap == Isa::kAvx2 ? dnnl::cpu_isa::avx2
                                                   : dnnl::cpu_isa::sse41;

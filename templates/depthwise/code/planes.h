@@ -138,7 +138,7 @@ class PlaneGenerator : public VectorCode {
 
 class Planes {
  public:
-  // Precondition: cpu.isa is AVX2 or AVX-512 and the machine has it. `schedule` must outlive this.
+  // Precondition: cpu.isa has generated code and the machine has it. `schedule` must outlive this.
   Planes(const Schedule& schedule, const Target& cpu, const ConvWeights& weights);
 
   // One image: pixel 0 of row 0 of its first channel, which need not exist in memory if row 0 is not touched.

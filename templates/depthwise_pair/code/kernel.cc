@@ -18,7 +18,7 @@ namespace {
 // The 1x1 half of a fused pair: the direct template's row kernels for neighbouring pixels.
 class PointwiseRows {
  public:
-  // Preconditions: a 1x1 conv of one row in one pass; cpu.isa is AVX2 or AVX-512 and the machine has it.
+  // Preconditions: a 1x1 conv of one row in one pass; cpu.isa has generated code and the machine has it.
   // `schedule` must outlive this.
   PointwiseRows(const direct::Schedule& schedule, const Target& cpu, const ConvWeights& weights);
 
