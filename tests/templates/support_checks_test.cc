@@ -52,7 +52,7 @@ TEST(Templates, HaveAValidDefaultWhereverTheySupportAWorkload) {
     std::vector<Target> cpus;
     for (const Isa isa : kIsas) {
       cpus.push_back(CpuOfIsa(isa));
-      cpus.push_back(Reproducible(cpus.back()));
+      if (i / 16 % 4 == 0) cpus.push_back(Reproducible(cpus.back()));
     }
     for (const Target& cpu : cpus) {
       for (const ConvTemplate* conv_template : ConvTemplates()) {
