@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "layouts/base/isa_dispatch.h"
 #include "layouts/base/sizes.h"
 #include "ops/dense/matmul.h"
 #include "templates/base/image_strides.h"
@@ -143,7 +144,7 @@ std::vector<int64_t> UpToAll(int most) {
 Support Supports(const ConvWorkload&, const Target&) { return Support::Yes(); }
 
 ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
-  const int vector = cpu.vector_floats();
+  const int vector = DispatchedVectorFloats(cpu);
   std::vector<Knob> knobs = {
       {"tile_rows", UpToAll(MostTileRows(vector, 1)), "register tile: rows"},
       {"tile_vectors", UpToAll(kMaxTileVectors), "register tile: vectors of columns"},
@@ -165,7 +166,7 @@ ConfigSpace Space(const ConvWorkload& w, const Target& cpu) {
 Config Default(const ConvWorkload& w, const Target& cpu) {
   const MatMulSchedule s;
   Config config;
-  config.Set("tile_rows", DefaultTileRows(cpu.vector_floats()));
+  config.Set("tile_rows", DefaultTileRows(DispatchedVectorFloats(cpu)));
   config.Set("tile_vectors", s.tile_vectors);
   config.Set("panel_rows", kPanelRows);
   config.Set("panel_columns", DefaultPanelColumns(w.oh, w.oc, w.ic, cpu));
@@ -177,7 +178,7 @@ Config Default(const ConvWorkload& w, const Target& cpu) {
 }
 
 Schedule ReadSchedule(const ConvWorkload& w, const Config& config, const Target& cpu) {
-  return {w, ReadConfig(config), cpu.vector_floats()};
+  return {w, ReadConfig(config), DispatchedVectorFloats(cpu)};
 }
 
 }  // namespace

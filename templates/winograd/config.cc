@@ -54,6 +54,10 @@ bool CanStream(const ConvWorkload& w, const Target& cpu) {
          w.mb * w.oc * w.oh * w.ow * kFloatBytes > cpu.l3_bytes;
 }
 
+bool MultipliesBf16(const Target& cpu) {
+  return direct::FactorsOn(cpu, direct::Factors::kBf16) == direct::Factors::kBf16;
+}
+
 // Only the smallest tile's errors stay near those of a plain sum of rounded factors: 2.3 times them, where a
 // tile of 4 has 7.
 std::string WhyTypesInvalid(const WinogradConfig& c) {
@@ -150,7 +154,7 @@ ConfigSpace Bf16Space(const ConvWorkload& w, const Target& cpu) {
   std::vector<Knob> knobs = Knobs(w, cpu);
   for (Knob& knob : TypeKnobs()) knobs.push_back(std::move(knob));
   Knob products = TypeKnob("product_type", "what is multiplied");
-  if (!cpu.bf16) std::erase(products.values, static_cast<int64_t>(DataType::kBf16));
+  if (!MultipliesBf16(cpu)) std::erase(products.values, static_cast<int64_t>(DataType::kBf16));
   knobs.push_back(std::move(products));
   return ConfigSpace(std::move(knobs), [w, cpu](const Config& config) {
     const WinogradConfig c = ReadConfig(config, cpu);
@@ -205,7 +209,7 @@ Config Bf16Default(const ConvWorkload& w, const Target& cpu) {
   const ConfigSpace space = Bf16Space(w, cpu);
   Preset best;
   for (const DataType product : {DataType::kF32, DataType::kBf16}) {
-    if (product == DataType::kBf16 && !cpu.bf16) continue;
+    if (product == DataType::kBf16 && !MultipliesBf16(cpu)) continue;
     Config types;
     SetTypes({DataType::kBf16, DataType::kBf16}, types);
     types.Set("product_type", static_cast<int64_t>(product));
